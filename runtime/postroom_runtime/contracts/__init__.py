@@ -1,0 +1,1 @@
+"""Words and errors: frozen records and pure rules; no loop, no I/O."""

@@ -1,0 +1,81 @@
+"""Turns: the transcript of a session, user and model in alternation."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from postroom_runtime.contracts.call import ToolMessage, ToolRequest
+from postroom_runtime.contracts.envelope import Envelope
+from postroom_runtime.contracts.extra import Extra, Json
+
+
+class Role(StrEnum):
+    """Who a turn belongs to."""
+
+    USER = "user"
+    MODEL = "model"
+
+
+class EndReason(StrEnum):
+    """Why a run ended; on its last turn, on the event ``run.stopped`` and on the session."""
+
+    ANSWER = "answer"
+    """The model answered and nothing unread was left."""
+    BUDGET = "budget"
+    """``max_iterations`` model turns; the last answer was forced with tools off."""
+    STOPPED = "stopped"
+    PAUSED = "paused"
+    FAILED = "failed"
+    CLOSED = "closed"
+    CAPPED = "capped"
+    """``max_autonomous_rounds`` (or a spending cap) without a word from the owner."""
+    INTERRUPTED = "interrupted"
+    """The kernel ended in the middle of the run."""
+
+
+class Provenance(StrEnum):
+    """Who composed the text of a user turn, when it was not mail (A-23)."""
+
+    CONTINUATION = "continuation"
+    FINAL_ANSWER = "final_answer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a turn, or a session so far, cost."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    extra: Extra = None
+
+    def __add__(self, other: "Usage") -> "Usage":
+        """Return the sum of both."""
+        return Usage(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One stored turn of a session (M-47: the raw mail stands beside the rendered text)."""
+
+    index: int
+    """From 1, over user and model turns of the session."""
+    role: Role
+    text: str
+    """A user turn: exactly what the model reads after the tool messages. A model turn: its words."""
+    mail: tuple[Envelope, ...] = ()
+    """User turn: the envelopes rendered in ``text``, in order of ``seq``."""
+    results: tuple[ToolMessage, ...] = ()
+    """User turn: one tool message per call of the model turn before, in its order."""
+    calls: tuple[ToolRequest, ...] = ()
+    """Model turn: what the model called."""
+    usage: Usage | None = None
+    end_reason: EndReason | None = None
+    """On the last turn of a run."""
+    provenance: Provenance | None = None
+    opaque: Json = None
+    """What the provider needs back to continue: signatures, its own ids. Read by it alone."""
+    extra: Extra = None

@@ -1,0 +1,1 @@
+"""Models: scripts written in Python, and providers reached over HTTP."""
