@@ -1,0 +1,211 @@
+"""Our turns as a provider's messages, and a provider's answer as our thought. Pure.
+
+The transcript is ours; what only a provider understands (signatures of its thinking, its own ids) is
+kept beside it on the model turn as JSON and handed back to the same provider. Ids of calls are ours
+throughout: those of providers may repeat.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from pydantic import ValidationError
+
+from postroom_runtime.contracts.call import ToolRequest
+from postroom_runtime.contracts.extra import Json
+from postroom_runtime.contracts.turn import Role, Turn, Usage
+from postroom_runtime.models.model import Prompt, Thought
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart
+    from pydantic_ai.models import ModelRequestParameters
+
+__all__ = ["messages_of", "parameters_of", "text_of", "thought_of"]
+
+_SHOWN: Final = 2000
+"""Characters of unreadable arguments that are quoted back to the model."""
+
+
+def messages_of(prompt: Prompt, provider: str) -> "list[ModelMessage]":
+    """Return the transcript as messages that every provider accepts, oldest first.
+
+    A user turn is one request: the tool messages, then at most one user message (M-42). User turns
+    that follow one another, because a completion was cut or failed, go out as one. A model turn that
+    said and called nothing is left out.
+
+    Args:
+        prompt: What is asked; its instructions go with the last request.
+        provider: Whose answers may get back what they left on their turns, see ``thought_of``.
+    """
+    from pydantic_ai.messages import ModelRequest, repair_messages
+
+    messages: list[ModelMessage] = []
+    heard: list[Turn] = []
+    for turn in prompt.turns:
+        if turn.role is Role.USER:
+            heard.append(turn)
+        elif turn.text or turn.calls:
+            messages += _request(heard)
+            heard = []
+            messages.append(_response(turn, provider))
+    messages += _request(heard)
+    if isinstance(last := messages[-1], ModelRequest):
+        messages[-1] = replace(last, instructions=prompt.instructions or None)
+    return repair_messages(messages)
+
+
+def parameters_of(prompt: Prompt, *, declare_used: bool = False) -> "ModelRequestParameters":
+    """Return what may be called, as a provider is told.
+
+    Args:
+        prompt: What is asked.
+        declare_used: With tools off, declare by name those that the transcript used: some providers
+            refuse a history with calls of tools they were not told of.
+    """
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.tools import ToolDefinition
+
+    tools = [
+        ToolDefinition(
+            name=spec.name,
+            description=spec.description,
+            parameters_json_schema=dict(spec.parameters),
+        )
+        for spec in prompt.tools
+    ]
+    if not tools and declare_used:
+        used = {call.tool: None for turn in prompt.turns for call in turn.calls}
+        tools = [ToolDefinition(name=name) for name in used]
+    return ModelRequestParameters(function_tools=tools)
+
+
+def thought_of(response: "ModelResponse", provider: str) -> Thought:
+    """Return a provider's answer, without parts that this version does not know.
+
+    Args:
+        response: The whole answer.
+        provider: Who gave it: the system and its address.
+    """
+    from pydantic_ai.messages import ToolCallPart
+
+    return Thought(
+        text=text_of(response),
+        calls=tuple(_call(part) for part in response.parts if isinstance(part, ToolCallPart)),
+        usage=Usage(
+            requests=1,
+            input_tokens=response.usage.input_tokens,
+            output_tokens=response.usage.output_tokens,
+        ),
+        opaque=_kept(response, provider),
+        cut_off=response.finish_reason == "length",
+    )
+
+
+def text_of(response: "ModelResponse") -> str:
+    """Return what ``response`` says."""
+    from pydantic_ai.messages import TextPart
+
+    return "".join(part.content for part in response.parts if isinstance(part, TextPart))
+
+
+def _request(turns: Sequence[Turn]) -> "Iterable[ModelRequest]":
+    from pydantic_ai.messages import (
+        ModelRequest,
+        ModelRequestPart,
+        ToolReturnPart,
+        UserPromptPart,
+    )
+
+    # The outcome of a failed call stays the default: otherwise some providers are sent the failure
+    # in a wrapping of the library's, and the model would not read what its turn says.
+    parts: list[ModelRequestPart] = [
+        ToolReturnPart(message.tool, message.content, tool_call_id=message.call)
+        for turn in turns
+        for message in turn.results
+    ]
+    if text := "\n\n".join(turn.text for turn in turns if turn.text):
+        parts.append(UserPromptPart(text))
+    if parts:
+        yield ModelRequest(parts)
+
+
+def _response(turn: Turn, provider: str) -> "ModelResponse":
+    from pydantic_ai.messages import ModelResponse, ModelResponsePart, TextPart, ToolCallPart
+
+    if (kept := _restored(turn, provider)) is not None:
+        return kept
+    parts: list[ModelResponsePart] = [TextPart(turn.text)] if turn.text else []
+    parts += [ToolCallPart(call.tool, dict(call.arguments), call.id) for call in turn.calls]
+    return ModelResponse(parts)
+
+
+def _restored(turn: Turn, provider: str) -> "ModelResponse | None":
+    """Return the answer as ``provider`` gave it, with our call ids, if it left it on ``turn``."""
+    from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
+
+    if not isinstance(turn.opaque, dict) or turn.opaque.get("provider") != provider:
+        return None
+    try:
+        [response] = ModelMessagesTypeAdapter.validate_python([turn.opaque.get("message")])
+    except (ValidationError, ValueError):
+        return None  # Written by another version of the library: the words and calls still serve.
+    if not isinstance(response, ModelResponse):
+        return None
+
+    theirs = [part for part in response.parts if isinstance(part, ToolCallPart)]
+    if [part.tool_name for part in theirs] != [call.tool for call in turn.calls]:
+        return None  # The turn was stored with other calls than the provider made.
+    ours = iter(turn.calls)
+    parts = [
+        _with_our_id(part, next(ours)) if isinstance(part, ToolCallPart) else part
+        for part in response.parts
+    ]
+    return replace(response, parts=parts)
+
+
+def _with_our_id(part: "ToolCallPart", call: ToolRequest) -> "ToolCallPart":
+    args: Any = dict(call.arguments) if call.malformed else part.args
+    return replace(part, tool_call_id=call.id, args=args)
+
+
+def _kept(response: "ModelResponse", provider: str) -> Json:
+    """Return what the turn keeps for ``provider``: None when text and calls say it all."""
+    from pydantic_ai.messages import ModelMessagesTypeAdapter, TextPart, ToolCallPart
+
+    def plain(part: object) -> bool:
+        return (
+            isinstance(part, TextPart | ToolCallPart)
+            and part.id is None
+            and part.provider_details is None
+        )
+
+    if all(plain(part) for part in response.parts):
+        return None
+    [message] = ModelMessagesTypeAdapter.dump_python([response], mode="json")
+    return {"provider": provider, "message": message}
+
+
+def _call(part: "ToolCallPart") -> ToolRequest:
+    if not part.args:
+        return ToolRequest(tool=part.tool_name, arguments={})
+    if isinstance(part.args, dict):
+        return ToolRequest(tool=part.tool_name, arguments=part.args)
+    try:
+        arguments = json.loads(part.args, parse_constant=_no_json)
+    except ValueError as error:
+        return _malformed(part.tool_name, part.args, f"not JSON ({error})")
+    if not isinstance(arguments, dict):
+        return _malformed(part.tool_name, part.args, "not a JSON object")
+    return ToolRequest(tool=part.tool_name, arguments=arguments)
+
+
+def _malformed(tool: str, written: str, why: str) -> ToolRequest:
+    more = "…" if len(written) > _SHOWN else ""
+    return ToolRequest(
+        tool=tool, arguments={}, malformed=f"the arguments are {why}: {written[:_SHOWN]}{more}"
+    )
+
+
+def _no_json(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no JSON value")

@@ -1,0 +1,217 @@
+"""Any provider's model, through ``pydantic_ai``, which is imported when it is first asked."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import anyio
+import anyio.to_thread
+from anyio.lowlevel import RunVar
+
+from postroom_runtime.contracts.errors import ModelError
+from postroom_runtime.contracts.ids import SessionId
+from postroom_runtime.contracts.turn import Usage
+from postroom_runtime.models.building import build, environment, key_names
+from postroom_runtime.models.forms import ModelForm
+from postroom_runtime.models.history import messages_of, parameters_of, text_of, thought_of
+from postroom_runtime.models.model import Emit, Prompt, Thought
+from postroom_runtime.models.provider_errors import Where, model_error, wait_before_retry
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.models import Model as PydanticModel
+    from pydantic_ai.settings import ModelSettings
+
+__all__ = ["ProviderMind", "ProviderModel"]
+
+_Environment: TypeAlias = tuple[str | None, str | None]
+
+# An HTTP client belongs to the loop it was first used on, and to the key it was built with.
+_BUILT: Final[RunVar[dict[ModelForm, "tuple[_Environment, PydanticModel]"]]] = RunVar("built")
+_ONE_AT_A_TIME: Final[RunVar[anyio.CapacityLimiter]] = RunVar("one_at_a_time")
+
+
+class ProviderModel:
+    """A model of a provider.
+
+    Args:
+        source: What it is called, or a ``pydantic_ai`` model.
+    """
+
+    def __init__(self, source: "ModelForm | PydanticModel") -> None:
+        self._source = source
+
+    @property
+    def name(self) -> str:
+        """As it was written, or ``system:name`` of the object."""
+        source = self._source
+        return source.text if isinstance(source, ModelForm) else source.model_id
+
+    def begin(self, session: SessionId) -> "ProviderMind":
+        """Return a mind for one run of ``session``."""
+        return ProviderMind(self._source, self._load)
+
+    async def _load(self) -> "PydanticModel":
+        source = self._source
+        if not isinstance(source, ModelForm):
+            # Its class is imported already; only `direct` may not be, which is quick then.
+            return source
+        built = _BUILT.get({})
+        _BUILT.set(built)
+        env = environment(source)
+        if source not in built or built[source][0] != env:
+            limiter = _ONE_AT_A_TIME.get(None) or anyio.CapacityLimiter(1)
+            _ONE_AT_A_TIME.set(limiter)
+            model = await anyio.to_thread.run_sync(
+                build, source, abandon_on_cancel=True, limiter=limiter
+            )
+            built[source] = env, model
+        return built[source][1]
+
+
+class ProviderMind:
+    """One run of a provider's model in one session; every request carries the whole transcript."""
+
+    def __init__(
+        self, source: "ModelForm | PydanticModel", load: Callable[[], "Awaitable[PydanticModel]"]
+    ) -> None:
+        self._source = source
+        self._load = load
+        self._unpaid = 0
+
+    @property
+    def owed(self) -> Usage:
+        """What was asked for and never returned: completions that were cut, or failed midway.
+
+        The next thought of this mind counts it; who gives the mind up reads it here.
+        """
+        return Usage(requests=self._unpaid)
+
+    async def think(self, prompt: Prompt, emit: Emit) -> Thought:
+        """Send the transcript and stream the answer.
+
+        Failures that pass by themselves are tried again, up to three requests in all, as long as
+        nothing of an answer was shown. Cancelling closes the request.
+
+        Raises:
+            ModelError: The provider failed for good, or its key or package is missing.
+        """
+        from pydantic_ai.exceptions import AgentRunError, UserError
+
+        model = await self._load()
+        shown = _Shown(emit)
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                response = await self._ask(model, prompt, shown)
+            except (AgentRunError, UserError) as error:
+                wait = None if shown.any else wait_before_retry(error, tries)
+                if wait is None:
+                    where = self._where(model)
+                    raise model_error(error, where, tries=tries, shown=shown.any) from error
+                await anyio.sleep(wait)
+            else:
+                return self._thought(response, model)
+
+    def close(self) -> None:
+        """Nothing is held between two requests."""
+
+    async def _ask(
+        self, model: "PydanticModel", prompt: Prompt, shown: "_Shown"
+    ) -> "ModelResponse":
+        from pydantic_ai.direct import model_request, model_request_stream
+
+        # Anthropic refuses calls in a transcript of tools that the request does not declare.
+        off = model.system == "anthropic" and not prompt.tools
+        messages = messages_of(prompt, _provider(model))
+        parameters = parameters_of(prompt, declare_used=off)
+        settings = _settings(model, tools_off=off and bool(parameters.function_tools))
+
+        answering = False
+        self._unpaid += 1
+        try:
+            if not _streams(model):
+                response = await model_request(
+                    model, messages, model_settings=settings, model_request_parameters=parameters
+                )
+                shown.emit(text_of(response))
+                return response
+            async with model_request_stream(
+                model, messages, model_settings=settings, model_request_parameters=parameters
+            ) as stream:
+                answering = True
+                async for event in stream:
+                    shown.emit(_piece(event))
+                return stream.get()
+        except Exception:
+            if not answering:
+                self._unpaid -= 1  # A refusal costs nothing; what is cancelled may do.
+            raise
+
+    def _thought(self, response: "ModelResponse", model: "PydanticModel") -> Thought:
+        thought = thought_of(response, _provider(model))
+        if not thought.text and not thought.calls and response.finish_reason == "content_filter":
+            name = self._where(model).model
+            raise ModelError(
+                f"{name}: the provider's content filter withheld the answer: word it otherwise.",
+                model=name,
+            )
+        owed = Usage(requests=self._unpaid - 1)
+        self._unpaid = 0
+        return replace(thought, usage=thought.usage + owed)
+
+    def _where(self, model: "PydanticModel") -> Where:
+        source = self._source
+        if isinstance(source, ModelForm):
+            return Where(source.text, model.base_url or "", key_names(source.provider))
+        return Where(model.model_id, model.base_url or "")
+
+
+class _Shown:
+    """Passes text on, and knows whether there was any."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self.any = False
+
+    def emit(self, text: str) -> None:
+        if text:
+            self.any = True
+            self._emit(text)
+
+
+def _provider(model: "PydanticModel") -> str:
+    """Return who answers: what one leaves on a turn is handed back to the same one alone."""
+    return f"{model.system} {model.base_url or ''}".rstrip()
+
+
+def _streams(model: "PydanticModel") -> bool:
+    # A FunctionModel may have been given a function for whole answers only.
+    return getattr(model, "stream_function", model) is not None
+
+
+def _settings(model: "PydanticModel", *, tools_off: bool) -> "ModelSettings":
+    settings: ModelSettings = {"tool_choice": "none"} if tools_off else {}
+    own = model.settings or {}
+    if (
+        hasattr(model, "client")
+        and "max_retries" not in own
+        and "max_retries" not in model.unsupported_settings
+    ):
+        # Of an object that was handed over: its client would multiply the tries made here.
+        settings["max_retries"] = 0
+    return settings
+
+
+def _piece(event: object) -> str:
+    """Return the text that ``event`` brings; events of other kinds, unknown ones too, bring none."""
+    from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
+
+    match event:
+        case PartStartEvent(part=TextPart(content=text)):
+            return text
+        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return text
+        case _:
+            return ""
