@@ -314,6 +314,8 @@ class Envelope:
     accepted_at: datetime
     """When it was accepted, UTC."""
     body: Body
+    lowered: bool = False
+    """Its sender asked for an interrupt that its scope does not allow (M-74)."""
     extra: Extra = None
 
     @property

@@ -14,17 +14,17 @@ from postroom_runtime.contracts.ids import MailId, SessionId
 from postroom_runtime.contracts.journal import Record, Row, RowKind
 from postroom_runtime.contracts.session_record import SessionRecord
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
-class Pending(Protocol, Generic[T]):
+class Pending(Protocol, Generic[T_co]):
     """An outcome that is settled once, by the store; any number of threads and tasks may wait."""
 
     def done(self) -> bool:
         """Tell whether it is settled."""
         ...
 
-    def result(self, timeout: float | None = None) -> T:
+    def result(self, timeout: float | None = None) -> T_co:
         """Block this thread until it is settled; return the outcome or raise its error.
 
         Raises:
@@ -32,7 +32,7 @@ class Pending(Protocol, Generic[T]):
         """
         ...
 
-    def __await__(self) -> Generator[Any, None, T]:
+    def __await__(self) -> Generator[Any, None, T_co]:
         """Wait on the running loop; a cancelled waiter undoes nothing."""
         ...
 

@@ -1,0 +1,351 @@
+"""The deciding memory of memory and DuckDB rooms: ids, bounds, numbers and versions.
+
+Whoever sends or commits decides here, in their own thread, under the one lock of the house. It is
+held for microseconds, never across a commit and never while a user's code runs. What is decided is
+*promised*: it has its numbers, and later decisions build on it. ``memory_storage`` publishes a
+promise at once; ``duckdb_storage`` writes it first, and takes back every promise when that fails.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypeAlias, TypeVar
+
+from postroom_runtime.contracts.call import Call
+from postroom_runtime.contracts.envelope import Control, Envelope, Outgoing, Priority, Receipt
+from postroom_runtime.contracts.errors import (
+    ConfigError,
+    MailboxFull,
+    MailRefused,
+    StaleRecord,
+    StoreFailed,
+    TooManyHops,
+    UnknownRecipient,
+)
+from postroom_runtime.contracts.event import Event
+from postroom_runtime.contracts.ids import MailId, SessionId, check_given_id, mail_id
+from postroom_runtime.contracts.journal import Record, Row
+from postroom_runtime.contracts.session_record import SessionRecord
+from postroom_runtime.storage.board import Board
+from postroom_runtime.storage.box import Box, counts
+from postroom_runtime.storage.clock import Clock
+from postroom_runtime.storage.commit_rules import check_cursor, record_of
+from postroom_runtime.storage.pending import Refused
+from postroom_runtime.storage.protocol import Committed, Pending
+from postroom_runtime.storage.quick import maker
+from postroom_runtime.storage.receipts import counted_number
+
+T = TypeVar("T")
+
+_envelope = maker(Envelope)
+_receipt = maker(Receipt)
+_row = maker(Row)
+
+Found: TypeAlias = Mapping[MailId, Sequence[Receipt]]
+"""What the journal holds under some ids: a receipt for every mailbox that accepted the id."""
+
+
+@dataclass(slots=True)
+class Promise:
+    """A commit that is decided: its numbers are taken, it is not yet published."""
+
+    session: SessionId
+    version: int
+    rows: list[Row]
+    """All of it, in order: the records, then the new mail."""
+    receipts: list[Receipt]
+    """One per mail, duplicates included."""
+    record: SessionRecord | None
+    before: SessionRecord | None
+    """What ``record`` replaces; None before a session's first commit."""
+    cursor: int
+    """The session's cursor as of this commit."""
+
+
+class Front(Board):
+    """Decides for a room that lives in one process.
+
+    Args:
+        now: The clock that stamps mail and rows.
+        window: How many ids to keep in memory at least, once there are more; None keeps all.
+    """
+
+    def __init__(self, now: Clock, window: int | None) -> None:
+        super().__init__()
+        self._now = now
+        self._window = window
+        self._n = 0
+        """Number of the last promised row."""
+        self._accepted = 0
+        """Mail and entries promised so far: what ids are counted out from."""
+        self._ahead: set[int] = set()
+        """Numbers beyond ``_accepted`` whose ids are taken already."""
+
+    # ── what a store does with a decision; called under the lock ──
+
+    def _ready(self) -> None:
+        """Wait, giving the lock away, until a decision may be made; raise ``StoreFailed`` if none may."""
+        if self._closed is not None:
+            raise self._closed
+
+    @abstractmethod
+    def _keep_mail(self, row: Row, receipt: Receipt, box: Box) -> Pending[Receipt]:
+        """Store and publish one mail."""
+
+    @abstractmethod
+    def _keep_repeat(self, receipt: Receipt, box: Box) -> Pending[Receipt]:
+        """Answer mail that was promised before with ``receipt``, not before that is published."""
+
+    @abstractmethod
+    def _keep_commit(self, promise: Promise) -> Pending[Committed]:
+        """Store and publish a commit."""
+
+    def _look_up(self, ids: Sequence[MailId]) -> Found:
+        """Ask the journal for ids that memory may have forgotten; called *without* the lock."""
+        return {}
+
+    # ── writing ──
+
+    def accept(self, batch: Sequence[Outgoing]) -> list[Pending[Receipt]]:
+        """Accept mail, each one by itself: number it, store it, publish it (M-15, M-18, M-19).
+
+        The checks come in the order of M-16: a recipient that is unknown or closed; an id that was
+        accepted before; the hops; the bound. A given id of the form that the room counts out itself
+        is refused when another mailbox has it: such an id names one mail in the whole room.
+
+        Raises:
+            ConfigError: A given id breaks the rules of ids; nothing of the batch is accepted.
+        """
+        for each in batch:
+            if each.id is not None:
+                check_given_id(each.id)
+        try:
+            with self._lock:
+                self._ready()
+                if self._receipts.complete:
+                    return self._accept_all(batch, {})
+            return self._after_look_up(batch, lambda found: self._accept_all(batch, found))
+        except StoreFailed as failed:
+            return [Refused(failed) for _ in batch]
+
+    def commit(
+        self,
+        session: SessionId,
+        *,
+        epoch: int,
+        version: int | None,
+        cursor: int | None = None,
+        rows: Sequence[Record] = (),
+        mail: Sequence[Outgoing] = (),
+    ) -> Pending[Committed]:
+        """Store records and outgoing mail of one session in one transaction (M-22, M-62b).
+
+        A call or an event stands in the journal under the session it names, a turn under
+        ``session``. The epoch is not compared: in a one-process room nobody else can have claimed.
+
+        Raises:
+            ConfigError: A given id breaks the rules of ids.
+            ValueError: The commit contradicts itself or the store; see ``commit_rules``.
+        """
+        for each in mail:
+            if each.id is not None:
+                check_given_id(each.id)
+        record = record_of(session, version, cursor, rows)
+        try:
+            return self._after_look_up(
+                mail, lambda found: self._commit(session, record, cursor, rows, mail, found)
+            )
+        except StoreFailed as failed:
+            return Refused(failed)
+
+    # ── deciding; under the lock but for the first ──
+
+    def _after_look_up(self, mail: Sequence[Outgoing], decide: Callable[[Found], T]) -> T:
+        """Decide when everything that may be known of the ids of ``mail`` is known.
+
+        An id that memory may have forgotten is looked up without the lock; then all is looked at
+        anew, since others decided meanwhile. What they accepted is in memory, unless they accepted
+        a whole window of mail: then the journal is asked again.
+        """
+        found: Found = {}
+        asked_at = 0
+        while True:
+            with self._lock:
+                self._ready()
+                if self._window is not None and self._accepted - asked_at >= self._window:
+                    found = {}
+                missing = self._forgotten(mail, found)
+                if not missing:
+                    return decide(found)
+                asked_at = self._accepted
+            found = {**found, **self._look_up(missing)}
+
+    def _forgotten(self, mail: Sequence[Outgoing], found: Found) -> list[MailId]:
+        if self._receipts.complete:
+            return []
+        return [
+            each.id
+            for each in mail
+            if each.id is not None
+            and each.id not in found
+            and self._receipts.find(each.session, each.id) is None
+        ]
+
+    def _accept_all(self, batch: Sequence[Outgoing], found: Found) -> list[Pending[Receipt]]:
+        at = self._now()
+        return [self._accept_one(each, at, found) for each in batch]
+
+    def _accept_one(self, mail: Outgoing, at: datetime, found: Found) -> Pending[Receipt]:
+        try:
+            box = self._box_for(mail)
+            first = None if mail.id is None else self._first(mail.session, mail.id, found)
+            if first is None:
+                row, receipt = self._promise(mail, box, at)
+                return self._keep_mail(row, receipt, box)
+            return self._keep_repeat(_repeated(first, mail), box)
+        except (MailRefused, ConfigError) as refused:
+            return Refused(refused)
+
+    def _commit(
+        self,
+        session: SessionId,
+        record: SessionRecord | None,
+        cursor: int | None,
+        rows: Sequence[Record],
+        mail: Sequence[Outgoing],
+        found: Found,
+    ) -> Pending[Committed]:
+        box = self._boxes.get(session)
+        before = box.record if box else None
+        stored = before.version if before else 0
+        promise = Promise(
+            session=session,
+            version=stored if record is None else record.version,
+            rows=[],
+            receipts=[],
+            record=record,
+            before=before,
+            cursor=before.cursor if before else 0,
+        )
+        if record is not None:
+            if stored != record.version - 1:
+                return Refused(StaleRecord(session, record.version - 1, stored))
+            head = box.head if box else 0
+            promise.cursor = check_cursor(session, record, cursor, stored=promise.cursor, head=head)
+            if box is None:
+                self._boxes[session] = Box(session, record)
+            else:
+                box.adopt(record)
+        at = self._now()
+        for each in rows:
+            self._n += 1
+            if isinstance(each, Event) and each.seq == 0:
+                each = replace(each, seq=self._n)
+            owner = each.session if isinstance(each, (Call, Event)) else session
+            promise.rows.append(_row(self._n, owner, at, each))
+        try:
+            for letter in mail:
+                promise.receipts.append(self._promise_in(promise, letter, at, found))
+        except (MailRefused, ConfigError) as refused:
+            self._take_back(promise)
+            return Refused(refused)
+        return self._keep_commit(promise)
+
+    def _promise_in(self, promise: Promise, mail: Outgoing, at: datetime, found: Found) -> Receipt:
+        box = self._box_for(mail)
+        first = None if mail.id is None else self._first(mail.session, mail.id, found)
+        if first is not None:
+            return _repeated(first, mail)
+        row, receipt = self._promise(mail, box, at)
+        promise.rows.append(row)
+        return receipt
+
+    def _box_for(self, mail: Outgoing) -> Box:
+        box = self._boxes.get(mail.session)
+        if box is None or box.closed:
+            reachable = [name for name, each in self._boxes.items() if not each.closed]
+            raise UnknownRecipient(mail.session, reachable[:8], closed=box is not None)
+        return box
+
+    def _first(self, session: SessionId, id: MailId, found: Found) -> Receipt | None:
+        """Return the first receipt of a given id, if it was ever accepted in ``session``."""
+        first = self._receipts.find(session, id)
+        elsewhere = found.get(id, ())
+        if first is None:
+            first = next((each for each in elsewhere if each.session == session), None)
+        if first is None and counted_number(id) is not None:
+            other = self._receipts.first(id) or next(iter(elsewhere), None)
+            if other is not None:
+                raise ConfigError(
+                    f"id={id!r} is the number of another mail, in {other.session}: ids of this form "
+                    "are counted out by the room. Give another id, or none.",
+                    value=id,
+                )
+        return first
+
+    def _promise(self, mail: Outgoing, box: Box, at: datetime) -> tuple[Row, Receipt]:
+        """Take the numbers of a new mail."""
+        if mail.max_hops is not None and mail.hops > mail.max_hops:
+            raise TooManyHops(mail.hops, mail.max_hops)
+        body, session = mail.body, mail.session
+        if counts(body):
+            if box.limit is not None and box.unread >= box.limit:
+                raise MailboxFull(session, box.unread, box.limit)
+            box.unread += 1
+        self._accepted = number = self._accepted + 1
+        if mail.id is None:
+            if self._ahead:
+                while number in self._ahead:
+                    number += 1
+                if number > self._accepted:
+                    self._ahead.add(number)
+            id = mail_id(number)
+        else:
+            id = mail.id
+            taken = counted_number(id)
+            if taken is not None and taken > number:
+                self._ahead.add(taken)
+        # M-82: a control breaks a wait whatever priority its sender thought of.
+        priority = Priority.INTERRUPT if isinstance(body, Control) else mail.priority
+        box.head = seq = box.head + 1
+        self._n += 1
+        envelope = _envelope(
+            id, seq, session, mail.sender, priority, mail.hops, at, body, mail.lowered
+        )
+        receipt = _receipt(id, seq, session, False, priority, mail.lowered, "", mail.note)
+        self._receipts.add(receipt)
+        return _row(self._n, session, at, envelope), receipt
+
+    # ── taking promises back ──
+
+    def _take_back(self, promise: Promise) -> None:
+        """Undo a commit that is not published; everything promised after it is undone already."""
+        for row in reversed(promise.rows):
+            self._take_back_row(row)
+        if promise.record is not None:
+            if promise.before is None:
+                del self._boxes[promise.session]
+            else:
+                self._boxes[promise.session].adopt(promise.before)
+
+    def _take_back_row(self, row: Row) -> None:
+        self._n = row.n - 1
+        mail = row.record
+        if isinstance(mail, Envelope):
+            box = self._boxes[mail.session]
+            box.head -= 1
+            if counts(mail.body):
+                box.unread -= 1
+            self._accepted -= 1
+            self._receipts.drop(mail.session, mail.id)
+            taken = counted_number(mail.id)
+            if taken is not None:
+                self._ahead.discard(taken)
+
+
+def _repeated(first: Receipt, mail: Outgoing) -> Receipt:
+    """Return the first receipt once more, with what this sender should be told."""
+    return _receipt(
+        first.id, first.seq, first.session, True, first.priority, first.lowered, "", mail.note
+    )
