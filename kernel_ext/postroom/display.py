@@ -1,0 +1,249 @@
+"""What the magics show: records in, tables and texts out. Pure.
+
+No times of day: a notebook that runs again shows the same. ``%mailsql`` has them.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from postroom.tables import Column, Grid
+from postroom_runtime.contracts.call import Call
+from postroom_runtime.contracts.envelope import (
+    AgentMessage,
+    ContinuationResult,
+    Control,
+    Envelope,
+    FromSession,
+    FromToolCall,
+    FromUser,
+    Priority,
+    Receipt,
+    ToolCallFinished,
+    UserMessage,
+    WatchedEvent,
+)
+from postroom_runtime.contracts.extra import Json
+
+
+class SessionLike(Protocol):
+    """What a listing needs of a session."""
+
+    @property
+    def id(self) -> str:
+        """``s-0001``."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        ...
+
+    @property
+    def agent(self) -> str:
+        """Its agent's slug."""
+        ...
+
+    @property
+    def parent(self) -> str | None:
+        """The id of its parent, None for none."""
+        ...
+
+    @property
+    def status(self) -> str:
+        """What it is doing."""
+        ...
+
+    @property
+    def unread(self) -> int:
+        """How many mails it has not read."""
+        ...
+
+
+class Receipts(list[Receipt]):
+    """The receipts of mail to several recipients, one line each."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(str, self))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        for at, receipt in enumerate(self):
+            if at:
+                printer.break_()
+            printer.text(str(receipt))
+
+
+# ── Sessions ──
+
+
+def session_grid(sessions: Sequence[SessionLike], *, needs: Mapping[str, str]) -> Grid:
+    """Return the listing of sessions: children below their parents, indented.
+
+    Args:
+        sessions: In the order they were made.
+        needs: By session id, what keeps it from running: ``needs agent reviewer``.
+    """
+    rows = []
+    for session, depth in _as_tree(sessions):
+        need = needs.get(session.id, "")
+        status = f"{session.status} ({need})" if need else str(session.status)
+        name = "  " * depth + session.name
+        rows.append((name, session.id, session.agent, status, str(session.unread)))
+    return Grid(
+        (
+            Column("name"),
+            Column("id"),
+            Column("agent"),
+            Column("status"),
+            Column("unread", number=True),
+        ),
+        tuple(rows),
+        empty="No sessions yet. Start one: %spawn echo --as ann Hello",
+    )
+
+
+def _as_tree(sessions: Sequence[SessionLike]) -> Iterable[tuple[SessionLike, int]]:
+    shown = {session.id for session in sessions}
+    children: dict[str | None, list[SessionLike]] = {}
+    for session in sessions:
+        parent = session.parent if session.parent in shown else None
+        children.setdefault(parent, []).append(session)
+    stack = [(session, 0) for session in reversed(children.get(None, []))]
+    while stack:
+        session, depth = stack.pop()
+        yield session, depth
+        stack += [(child, depth + 1) for child in reversed(children.get(session.id, []))]
+
+
+# ── Mail ──
+
+
+def mail_grid(mail: Sequence[Envelope], *, names: Mapping[str, str], of: str, cursor: int) -> Grid:
+    """Return the listing of a mailbox.
+
+    Args:
+        mail: Envelopes in order of ``seq``.
+        names: Names of sessions by id.
+        of: Name of the session whose mail it is.
+        cursor: ``seq`` of the last mail its model has read; what is later is marked unread.
+    """
+    rows = tuple(
+        (
+            str(envelope.seq),
+            envelope.id,
+            sender_name(envelope, names),
+            _kind(envelope, unread=envelope.seq > cursor),
+            mail_text(envelope),
+        )
+        for envelope in mail
+    )
+    return Grid(
+        (
+            Column("#", number=True),
+            Column("id"),
+            Column("from"),
+            Column("kind"),
+            Column("text", text=True),
+        ),
+        rows,
+        empty=f"No mail for {of}. Write some: %send {of} Hello",
+    )
+
+
+def sender_name(envelope: Envelope, names: Mapping[str, str]) -> str:
+    """Return who wrote a mail, as people call them."""
+    match envelope.sender:
+        case FromUser(owner=None):
+            return "you"
+        case FromUser(owner=owner):
+            return str(owner)
+        case FromSession(session=session):
+            return names.get(session, session)
+        case FromToolCall(call=call):
+            return call
+        case other:
+            return other.id or other.kind
+
+
+def _kind(envelope: Envelope, *, unread: bool) -> str:
+    body = envelope.body
+    match body:
+        case ToolCallFinished(tool=tool, state=state) | ContinuationResult(tool=tool, state=state):
+            said = [f"{tool} {state}"]
+        case WatchedEvent(event=event):
+            said = [f"watched {event}"]
+        case Control(message=message):
+            said = [message.tag.replace("_", " ")]
+        case UserMessage() | AgentMessage():
+            said = ["interrupt" if envelope.priority is Priority.INTERRUPT else "message"]
+            said += [f"re {body.in_reply_to}"] if body.in_reply_to else []
+            said += ["expects reply"] if body.expects_reply else []
+        case _:
+            said = [str(body.kind)]
+    if envelope.hops:
+        said.append("1 hop" if envelope.hops == 1 else f"{envelope.hops} hops")
+    return ", ".join([*said, "unread"] if unread else said)
+
+
+def mail_text(envelope: Envelope) -> str:
+    """Return what a mail says, data as JSON."""
+    match envelope.body:
+        case ToolCallFinished(response=response) | ContinuationResult(response=response):
+            return as_words(response)
+        case WatchedEvent(data=data):
+            return as_words(data)
+        case _:
+            return envelope.text
+
+
+# ── Calls ──
+
+
+def call_grid(calls: Sequence[Call], *, names: Mapping[str, str]) -> Grid:
+    """Return the listing of tool calls, in the order they were made."""
+    rows = tuple(
+        (
+            call.id,
+            names.get(call.session, call.session),
+            f"{call.tool}({arguments_text(call.arguments)})",
+            str(call.state),
+            as_words(call.result) or _progress(call),
+        )
+        for call in calls
+    )
+    return Grid(
+        (
+            Column("id"),
+            Column("session"),
+            Column("call", text=True),
+            Column("state"),
+            Column("result", text=True),
+        ),
+        rows,
+        empty="No tool calls yet.",
+    )
+
+
+def _progress(call: Call) -> str:
+    if not call.progress:
+        return ""
+    last = call.progress[-1]
+    of = f"/{last.total:g}" if last.total is not None else ""
+    return f"{last.done:g}{of} {last.text}".rstrip()
+
+
+def arguments_text(arguments: Mapping[str, Json]) -> str:
+    """Return the arguments of a call as they stand between its parentheses."""
+    return ", ".join(
+        f"{name}={json.dumps(value, ensure_ascii=False, default=str)}"
+        for name, value in arguments.items()
+    )
+
+
+def as_words(value: Json) -> str:
+    """Return a result as text: a text as it is, the rest as JSON, nothing for None."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)

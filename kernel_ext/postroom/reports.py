@@ -1,0 +1,100 @@
+"""What is told of the room as a whole, and of queries over it. Pure but for reading the rows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from postroom.tables import WIDTH, Column, Grid, Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoomStatus:
+    """What ``%postroom`` tells; shows itself as a text."""
+
+    path: str
+    size: int | None
+    """Bytes of the file; None without one."""
+    sessions: Mapping[str, int]
+    """How many sessions, by status."""
+    unread: int
+    calls: int
+    """Running calls."""
+    agents: tuple[str, ...]
+    kernel: str
+    """What this kernel and its front end can do, in words."""
+
+    def __repr__(self) -> str:
+        size = "kept in memory only" if self.size is None else human_size(self.size)
+        total = sum(self.sessions.values())
+        by_status = ", ".join(f"{count} {status}" for status, count in self.sessions.items())
+        rows = (
+            ("room", f"{self.path} ({size})"),
+            ("sessions", f"{total} ({by_status})" if total else "none"),
+            ("unread", f"{self.unread} mail" if self.unread else "none"),
+            ("calls", f"{self.calls} running" if self.calls else "none running"),
+            ("agents", ", ".join(self.agents) or "none"),
+            ("kernel", self.kernel),
+        )
+        return "\n".join(f"{name:9} {value}" for name, value in rows)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))
+
+
+def human_size(size: int) -> str:
+    """Return a number of bytes as people read it: ``1.2 MB``."""
+    amount = float(size)
+    for unit in ("bytes", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"
+
+
+# ── SQL ──
+
+SQL_ROWS = 100
+"""Rows of a result that are shown; the list has all of them."""
+
+
+class SqlResult(Table[tuple[Any, ...]]):
+    """The rows of a query, and the DuckDB relation they come from, ``.df()`` and all.
+
+    Args:
+        relation: What ``room.sql`` returned.
+        width: Columns of the plain form.
+    """
+
+    def __init__(self, relation: Any, *, width: int = WIDTH) -> None:
+        rows = relation.fetchall()
+        super().__init__(rows, sql_grid(relation.columns, rows), width=width)
+        self.relation = relation
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "relation":
+            raise AttributeError(name)
+        return getattr(self.relation, name)
+
+
+def sql_grid(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Grid:
+    """Return the result of a query as a table of at most ``SQL_ROWS`` rows."""
+    shown = rows[:SQL_ROWS]
+    numbers = [
+        bool(shown)
+        and all(isinstance(row[at], (int, float)) for row in shown if row[at] is not None)
+        for at in range(len(columns))
+    ]
+    note = (
+        f"… {len(rows) - len(shown)} more rows; the result has them all."
+        if len(rows) > len(shown)
+        else ""
+    )
+    return Grid(
+        tuple(
+            Column(name, number=number, text=not number)
+            for name, number in zip(columns, numbers, strict=True)
+        ),
+        tuple(tuple("" if cell is None else str(cell) for cell in row) for row in shown),
+        empty=f"No rows. Columns: {', '.join(columns)}.",
+        note=note,
+    )
