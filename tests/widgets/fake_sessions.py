@@ -1,0 +1,115 @@
+"""A room and a session that do what a test tells them, for views to watch."""
+
+import asyncio
+import contextvars
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from typing import Any
+
+from postroom_runtime.contracts.envelope import Receipt
+from postroom_runtime.contracts.errors import PostroomError
+from postroom_runtime.contracts.event import LIVE_ONLY, Event
+from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
+from widgets.story import PEOPLE, Story
+
+
+def quiet_context() -> contextvars.Context:
+    """Return a context in which what is published belongs to no cell."""
+    context = contextvars.copy_context()
+    try:
+        from IPython.core.getipython import get_ipython
+
+        context.run(get_ipython().set_thread_parent, {})
+    except (ImportError, AttributeError):
+        pass  # no kernel: nothing to be quiet about
+    return context
+
+
+class FakeRoom:
+    """A loop and the people in it."""
+
+    def __init__(self, name: str = "lab") -> None:
+        self.name, self.tasks = name, set[asyncio.Task[Any]]()
+        self.loop = asyncio.get_running_loop()
+        self.context = quiet_context()
+
+    def hop(self, fn: Callable[..., object], *args: Any) -> None:
+        self.loop.call_soon_threadsafe(fn, *args, context=self.context)
+
+    def task(self, coro: Coroutine[Any, Any, Any], *, name: str) -> asyncio.Task[Any]:
+        task = self.loop.create_task(coro, name=name, context=self.context)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
+
+    def people(self) -> Mapping[str, SessionRecord]:
+        return PEOPLE
+
+
+class FakeSession:
+    """A session whose events come out of a story, and whose owner's mail goes into it."""
+
+    agent, model_name, id, name = "reviewer", "scripted", "s-0002", "rev"
+
+    def __init__(self, story: Story | None = None, room: FakeRoom | None = None) -> None:
+        self.story, self.room = story or Story(), room or FakeRoom()
+        self.status = SessionStatus.IDLE
+        self.refusal: Exception | None = None
+        self.stops = 0
+        self.sent: list[tuple[str, bool, str | None]] = []
+        self.answer: Callable[[FakeSession, str], Coroutine[Any, Any, None]] | None = None
+        self._told = len(self.story.events)
+        self._queues: list[asyncio.Queue[Event | None]] = []
+
+    def tell(self) -> None:
+        """Hand what was written in the story since the last time to everyone who listens."""
+        news = self.story.events[self._told :]
+        self._told = len(self.story.events)
+        for queue in self._queues:
+            for event in news:
+                queue.put_nowait(event)
+
+    def end(self) -> None:
+        """Close the room as far as this session's listeners can see."""
+        for queue in self._queues:
+            queue.put_nowait(None)
+
+    def history(self, since: int = 0) -> list[Event]:
+        told = self.story.events[: self._told]
+        return [e for e in told if e.seq > since and e.kind not in LIVE_ONLY]
+
+    async def events(self, since: int | None = None) -> AsyncIterator[Event]:
+        queue = asyncio.Queue[Event | None]()
+        stored = self.history(since or 0)
+        self._queues.append(queue)
+        try:
+            for event in stored:
+                yield event
+            while (event_or_end := await queue.get()) is not None:
+                yield event_or_end
+        finally:
+            self._queues.remove(queue)
+
+    async def asend(
+        self,
+        text: str,
+        *,
+        interrupt: bool = False,
+        reply_to: str | None = None,
+        id: str | None = None,
+    ) -> Receipt:
+        if self.refusal is not None:
+            raise self.refusal
+        self.sent.append((text, interrupt, reply_to))
+        more: dict[str, Any] = {"in_reply_to": reply_to} if reply_to else {}
+        envelope = self.story.mail(text, interrupt=interrupt, **more)
+        self.tell()
+        if self.answer is not None:
+            self.room.task(self.answer(self, text), name="answer")
+        return Receipt(id=envelope["id"], seq=envelope["seq"], session=self.id)
+
+    def stop(self) -> None:
+        self.stops += 1
+
+
+class Refused(PostroomError):
+    """A refusal as the mail floor would give it."""

@@ -1,0 +1,203 @@
+"""The words of a view's states, shared by what is saved as HTML and as text.
+
+The live view has the same words in ``static/rows.js``; a test holds the two together.
+"""
+
+import json
+from datetime import datetime
+from typing import Final
+
+from postroom_widgets.view_rows import Row
+
+LAST_ROWS: Final = 50
+
+CALL_STATES: Final = {
+    "pending": "pending",
+    "running": "running",
+    "deferred": "waiting for you",
+    "completed": "completed",
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "timed_out": "timed out",
+    "orphaned": "orphaned",
+}
+
+END_REASONS: Final = {
+    "answer": "final answer",
+    "budget": "budget of rounds",
+    "stopped": "stopped",
+    "paused": "paused",
+    "failed": "failed",
+    "closed": "closed",
+    "capped": "cap reached",
+    "interrupted": "the kernel ended",
+}
+
+MARKS: Final = {
+    "final_answer": "Rounds used up: a last answer, without tools",
+    "continuation": "Asked to go on",
+}
+
+
+def clock(iso: str | None) -> str:
+    """Return the time of day of an ISO time, in this machine's zone; '' for none."""
+    return datetime.fromisoformat(iso).astimezone().strftime("%H:%M:%S") if iso else ""
+
+
+def span(seconds: float | None) -> str:
+    """Return a duration as people write it: ``0.8 s``, ``12 s``, ``1 m 52 s``, ``2 h 5 m``."""
+    if not seconds or seconds < 0.05:
+        return ""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} m {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} m"
+
+
+def count(n: int) -> str:
+    """Return a number of tokens: ``318``, ``2.1k``, ``1.3M``."""
+    if n < 1000:
+        return str(n)
+    return f"{n / 1000:.1f}k" if n < 999_950 else f"{n / 1e6:.1f}M"
+
+
+def plural(n: int, one: str, many: str = "") -> str:
+    """Return ``1 round`` or ``3 rounds``."""
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def status_words(head: Row) -> str:
+    """Return what a session is doing: ``running · turn 4`` or ``idle · stopped``."""
+    status, turn = str(head["status"]), head.get("turn")
+    if status == "running" and turn:
+        return f"running · turn {turn}"
+    if status == "waiting" and head.get("calls"):
+        return f"waiting · {plural(head['calls'], 'call')}"
+    if status == "idle" and head.get("end") == "stopped":
+        return "idle · stopped"
+    if status == "failed" and turn:
+        return f"failed · in turn {turn}"
+    if status == "paused":
+        return "paused · mail is kept"
+    if status == "capped":
+        return "capped · mail from you goes on"
+    return status
+
+
+def facts(head: Row) -> list[str]:
+    """Return the rest of a view's head: agent and model, unread, running calls, tokens."""
+    told = [f"{head['agent']} · {head['model']}" if head.get("model") else str(head["agent"])]
+    if head.get("unread"):
+        told.append(f"{head['unread']} unread")
+    if head.get("calls"):
+        told.append(plural(head["calls"], "call") + " running")
+    if head.get("tokens"):
+        told.append(f"{count(head['tokens'])} tokens")
+    return told
+
+
+def flags(mail: Row) -> list[str]:
+    """Return what a mail's first line says after the sender."""
+    told = []
+    if mail.get("of"):
+        told.append(str(mail["of"]))
+    if mail.get("interrupt"):
+        told.append("interrupt")
+    if mail.get("re"):
+        told.append(f"re {mail['re']}")
+    if mail.get("result"):
+        turn = mail.get("turn_of_call")
+        of = f" of the call in turn {turn}" if turn else ""
+        state = str(mail["result"])
+        told.append(f"result{of}" if state == "completed" else CALL_STATES.get(state, state) + of)
+    if mail.get("hops"):
+        told.append(plural(mail["hops"], "hop"))
+    if mail.get("expects"):
+        told.append("expects reply")
+    return told
+
+
+def receipt(mail: Row) -> str:
+    """Return how far a mail got: ``delivered in turn 3 — answered in turn 4``."""
+    state = mail.get("state")
+    if mail.get("control") or state == "read":
+        return ""
+    if state == "queued":
+        return "queued, not delivered yet"
+    steps = [f"delivered in turn {mail['turn']}"] if mail.get("turn") else []
+    if state == "answered":
+        steps.append(f"answered in turn {mail['answered']}")
+    return " — ".join(steps)
+
+
+def arguments(call: Row, limit: int = 160) -> str:
+    """Return a call's arguments on one line: ``suite="fast", workers=4``."""
+    pairs = call.get("args", {}).items()
+    line = ", ".join(f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in pairs)
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def call_state(call: Row) -> str:
+    """Return where a call stands, in words."""
+    state = str(call["state"])
+    if call.get("sent"):
+        return "sent"
+    if state == "completed" and call.get("mail"):
+        return "completed by mail"
+    return CALL_STATES.get(state, state)
+
+
+def call_note(call: Row) -> str:
+    """Return what a call's second line says; '' when it has none."""
+    if sent := call.get("sent"):
+        return f"{sent.get('mail', 'mail')} to {sent.get('name', sent.get('to', ''))}"
+    if call.get("error"):
+        return str(call["error"]).strip().partition("\n")[0]
+    if call.get("hold"):
+        result = f" → result in {call['mail']}" if call.get("mail") else ""
+        return f"placeholder: {call['hold']}{result}"
+    if progress := call.get("progress"):
+        done, total = progress.get("done", 0), progress.get("total")
+        share = f"{done:g} of {total:g}" if total else f"{done:g}"
+        return " · ".join(part for part in (share, progress.get("text")) if part)
+    return ""
+
+
+def turn_facts(turn: Row) -> str:
+    """Return what a model turn took: ``12 s · 2.1k in · 318 out``."""
+    if turn.get("live"):
+        return "streaming" if turn.get("text") else "asked"
+    told = [span(turn.get("seconds"))]
+    told += [f"{count(turn[k])} {k}" for k in ("in", "out") if turn.get(k)]
+    return " · ".join(part for part in told if part)
+
+
+def end_words(end: Row) -> tuple[str, str]:
+    """Return how a run ended: the head of the line, and the rest of it."""
+    reason = str(end.get("reason", ""))
+    told = [END_REASONS.get(reason, reason)] if reason != "failed" else []
+    if end.get("rounds"):
+        told.append(plural(end["rounds"], "round"))
+    told.append(span(end.get("seconds")))
+    head = (
+        "Run failed" if reason == "failed" else "Run paused" if reason == "paused" else "Run ended"
+    )
+    rest = [part for part in told if part and part != "paused"]
+    return head, " · ".join(rest)
+
+
+def mark_words(mark: Row) -> tuple[str, str]:
+    """Return what a mark in the feed says: its head, and the rest."""
+    match mark["mark"]:
+        case "interrupt":
+            n = mark.get("detached", 0)
+            kept = f"{plural(n, 'attached call')} detached, keeps running" if n == 1 else ""
+            kept = kept or (f"{n} attached calls detached, keep running" if n else "")
+            return f"Interrupted by {mark['by']}", " · ".join(filter(None, (mark["id"], kept)))
+        case "inbox":
+            return "INBOX", f"{plural(mark['count'], 'mail')} read into turn {mark['turn']}"
+        case other:
+            return MARKS.get(str(other), str(other)), ""
