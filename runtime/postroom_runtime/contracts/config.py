@@ -6,7 +6,7 @@ rule raises ``ConfigError`` at the call that gave it, naming the knob, the value
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from postroom_runtime.contracts.errors import ConfigError
 from postroom_runtime.contracts.ids import check_name
@@ -96,7 +96,7 @@ def knob(default: Any, rule: tuple[str, Callable[[Any], bool]], unit: str = "") 
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelKnobs:
     """What an agent is."""
 
@@ -114,7 +114,7 @@ class ModelKnobs:
     """Second targets of its owner inbox's entries; the inbox itself has no opt-out (I-34)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MailKnobs:
     """What reaches it, and whom it reaches."""
 
@@ -134,7 +134,7 @@ class MailKnobs:
     """Whether mail that would wake it also un-pauses it (M-83)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CallKnobs:
     """How its tool calls run."""
 
@@ -147,8 +147,7 @@ class CallKnobs:
     async_yield_strategy: Any = knob(
         "yieldWhenAllDone",
         (
-            f"one of {', '.join(YIELD_STRATEGIES)}, "
-            'or {"tag": "yieldOnTimeout", "milliseconds": N}',
+            f'one of {", ".join(YIELD_STRATEGIES)}, or {{"tag": "yieldOnTimeout", "milliseconds": N}}',
             _strategy,
         ),
     )
@@ -163,7 +162,7 @@ class CallKnobs:
     """Whether a pause cancels detached calls (M-82)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BudgetKnobs:
     """How far it may go by itself."""
 
@@ -177,7 +176,7 @@ class BudgetKnobs:
     """Tokens in and out of a session in its life."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AgentConfig(ModelKnobs, MailKnobs, CallKnobs, BudgetKnobs):
     """All knobs of an agent. ``pr.Agent`` is this with a slug."""
 
@@ -215,7 +214,7 @@ class Agent(AgentConfig):
         ConfigError: A slug or a knob breaks its rule; unknown knobs are a ``TypeError``.
     """
 
-    slug: str = cast(str, field(kw_only=False))
+    slug: str
 
     def __post_init__(self) -> None:
         check_name(self.slug, "agent")

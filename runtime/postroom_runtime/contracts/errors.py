@@ -9,6 +9,7 @@
  ├ ``RoomLocked``: another kernel holds the file  ├ ``StoreFailed``: the disk refused
  ├ ``ConfigError``: a wrong value, type or option; also a ``ValueError``
  ├ ``ModelError``: a model could not be reached, or failed
+ ├ ``WaitTimedOut``: a strict wait ran out of time; also a ``TimeoutError``
  └ ``WaitInterrupted``: a kernel interrupt ended a wait; also a ``KeyboardInterrupt``
 
 Each message has the value, the rule and the remedy; the values are attributes too.
@@ -183,4 +184,12 @@ class WaitInterrupted(PostroomError, KeyboardInterrupt):
     def __init__(self, left: Sequence[str] = ()) -> None:
         still = f" Still working: {', '.join(left)}." if left else ""
         super().__init__(f"stopped waiting; the sessions live on.{still}")
+        self.left = tuple(left)
+
+
+class WaitTimedOut(PostroomError, TimeoutError):
+    """A strict wait ran out of time; the sessions work on."""
+
+    def __init__(self, text: str, left: Sequence[str]) -> None:
+        super().__init__(text)
         self.left = tuple(left)

@@ -41,9 +41,7 @@ class EventKind(StrEnum):
     APPROVAL_RESOLVED = "approval_resolved"
 
 
-LIVE_ONLY = frozenset(
-    {EventKind.TEXT_DELTA, EventKind.TEXT_DISCARDED, EventKind.TOOL_PROGRESS}
-)
+LIVE_ONLY = frozenset({EventKind.TEXT_DELTA, EventKind.TEXT_DISCARDED, EventKind.TOOL_PROGRESS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ MAX_GIVEN_ID: Final = 128
 _NAME = re.compile(r"[\w.-]{1,64}")
 
 
-def check_name(name: str, what: str = "session") -> str:
+def check_name(name: object, what: str = "session") -> str:
     """Return ``name`` if a session or an agent may be called so.
 
     Args:
@@ -41,7 +41,7 @@ def check_name(name: str, what: str = "session") -> str:
     return name
 
 
-def check_given_id(id: str) -> str:
+def check_given_id(id: object) -> str:
     """Return ``id`` if a sender may give it to a mail.
 
     Raises:

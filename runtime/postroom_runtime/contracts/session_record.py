@@ -40,6 +40,8 @@ class SessionRecord:
     """``seq`` of the last mail folded into a stored turn; 0 when none was read."""
     turns: int = 0
     """``index`` of the last stored turn."""
+    calls: int = 0
+    """Tool calls made so far: the sum over all sessions counts out the room's call ids."""
     hops: int = 0
     """What the next letter of this session carries (M-108)."""
     rounds_since_human: int = 0

@@ -1,0 +1,1 @@
+"""Tool calls: tools from functions, the table of calls, and what runs them."""

@@ -1,0 +1,252 @@
+"""Find the recipient, apply permissions, stamp the sender, deliver (M-89, M-99, M-105…M-110)."""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from postroom_runtime.contracts.envelope import (
+    AgentMessage,
+    Body,
+    FromSession,
+    FromUser,
+    Outgoing,
+    Priority,
+    Receipt,
+    UserMessage,
+)
+from postroom_runtime.contracts.errors import (
+    ConfigError,
+    InboxReadOnly,
+    NotPermitted,
+    UnknownRecipient,
+)
+from postroom_runtime.contracts.ids import MailId, SessionId, check_given_id, is_inbox_key
+from postroom_runtime.mail.permissions import may_interrupt, may_write, relation
+from postroom_runtime.storage.protocol import Pending, Storage
+
+
+class Member(Protocol):
+    """What the router knows of a session: who it is, what it may, how it is."""
+
+    @property
+    def id(self) -> SessionId:
+        """Its id."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def agent(self) -> str:
+        """Its agent's slug."""
+        ...
+
+    @property
+    def parent(self) -> SessionId | None:
+        """Its parent's id."""
+        ...
+
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no more mail."""
+        ...
+
+    @property
+    def mail_scope(self) -> str:
+        """Whom it may write to first."""
+        ...
+
+    @property
+    def interrupt_scope(self) -> str:
+        """Whom it may interrupt."""
+        ...
+
+    @property
+    def max_mail_hops(self) -> int:
+        """The most hops a letter of its may have."""
+        ...
+
+    @property
+    def hops(self) -> int:
+        """What its next letter carries."""
+        ...
+
+    def has_read(self, other: SessionId) -> bool:
+        """Whether it has read mail of ``other``."""
+        ...
+
+    def status_words(self) -> str:
+        """Its status in words, as a receipt tells it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """What somebody wants to say, before it is addressed and stamped."""
+
+    text: str
+    interrupt: bool = False
+    in_reply_to: MailId | None = None
+    expects_reply: bool = False
+    id: MailId | None = None
+
+
+class Posted:
+    """A letter on its way: wait for it in a thread or on a loop, and get the whole receipt."""
+
+    __slots__ = ("_member", "_note", "_pending")
+
+    def __init__(self, pending: Pending[Receipt], member: Member, note: str = "") -> None:
+        self._pending, self._member, self._note = pending, member, note
+
+    def _whole(self, receipt: Receipt) -> Receipt:
+        return replace(
+            receipt,
+            name=self._member.name,
+            recipient_status=self._member.status_words(),
+            note=self._note or receipt.note,
+        )
+
+    def result(self, timeout: float | None = None) -> Receipt:
+        """Block until the letter is stored; return its receipt or raise the refusal."""
+        return self._whole(self._pending.result(timeout))
+
+    def __await__(self) -> Generator[Any, None, Receipt]:
+        """Wait on the running loop."""
+        return self._whole((yield from self._pending.__await__()))
+
+
+class Router:
+    """The room's table of mailboxes, and the only way mail between people and sessions takes.
+
+    Args:
+        storage: The room's store.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._members: dict[SessionId, Member] = {}
+        self._names: dict[str, SessionId] = {}
+
+    def register(self, member: Member) -> Callable[[], None]:
+        """Make ``member`` reachable by id and name; return how to take it out again (M-89)."""
+        self._members[member.id] = member
+        self._names[member.name] = member.id
+
+        def unregister() -> None:
+            if self._names.get(member.name) == member.id:
+                del self._names[member.name]
+            self._members.pop(member.id, None)
+
+        return unregister
+
+    def members(self) -> list[Member]:
+        """Return everybody registered, oldest first."""
+        return list(self._members.values())
+
+    def lookup(self, to: str) -> Member | None:
+        """Return who goes by the name or id ``to``, else None."""
+        return self._members.get(self._names.get(to, to))
+
+    def find(self, to: str, *, closed: bool = False) -> Member:
+        """Return who goes by the name or id ``to``.
+
+        Raises:
+            InboxReadOnly: ``to`` is an owner inbox.
+            UnknownRecipient: Nobody does; names near matches and who is reachable.
+        """
+        if not isinstance(to, str):
+            raise ConfigError(f"to={to!r} is no address: give a session's name or id.", value=to)
+        if to.lower() == "inbox" or is_inbox_key(to):
+            raise InboxReadOnly(to)
+        if (member := self.lookup(to)) is not None and (closed or not member.closed):
+            return member
+        reachable = [m.name for m in self._members.values() if not m.closed]
+        raise UnknownRecipient(to, reachable, closed=member is not None)
+
+    def post(self, to: str, letter: Letter, sender: Member | None = None) -> Posted:
+        """Send ``letter`` to who goes by ``to``.
+
+        Args:
+            to: Name or id of the recipient.
+            letter: What to say.
+            sender: The session that writes, under its own permissions; None is the owner.
+
+        Returns:
+            The letter on its way; its receipt may say that an interrupt was lowered, or that the
+            mail it replies to is unknown.
+
+        Raises:
+            ConfigError: The text is no text, or the id cannot be one.
+            InboxReadOnly, UnknownRecipient, NotPermitted: At once. TooManyHops and MailboxFull
+                come from the store, with the receipt.
+        """
+        if not isinstance(letter.text, str):
+            raise ConfigError(
+                f"mail carries text, not {type(letter.text).__name__}: give a str; files by path.",
+                value=letter.text,
+            )
+        if letter.id is not None:
+            check_given_id(letter.id)
+        member = self.find(to)
+        note, reply_to = self._resolve_reply(letter.in_reply_to, sender)
+        if sender is None:
+            outgoing = Outgoing(
+                session=member.id,
+                sender=FromUser(),
+                body=_body(UserMessage, letter, reply_to),
+                priority=Priority.INTERRUPT if letter.interrupt else Priority.NORMAL,
+                id=letter.id,
+            )
+        else:
+            outgoing = self._from_session(sender, member, letter, reply_to)
+        return Posted(self._storage.accept((outgoing,))[0], member, note)
+
+    def _from_session(
+        self, sender: Member, member: Member, letter: Letter, reply_to: MailId | None
+    ) -> Outgoing:
+        kin = self.relation(sender.id, member.id)
+        if not may_write(sender.mail_scope, kin, replying=sender.has_read(member.id)):
+            raise NotPermitted(sender.name, member.name, sender.mail_scope, kin)
+        lowered = letter.interrupt and not may_interrupt(sender.interrupt_scope, kin)
+        return Outgoing(
+            session=member.id,
+            sender=FromSession(sender.id, sender.agent),
+            body=_body(AgentMessage, letter, reply_to),
+            priority=(Priority.INTERRUPT if letter.interrupt and not lowered else Priority.NORMAL),
+            hops=sender.hops,
+            max_hops=sender.max_mail_hops,
+            id=letter.id,
+            lowered=lowered,
+        )
+
+    def relation(self, sender: SessionId, recipient: SessionId) -> Any:
+        """Return what ``recipient`` is to ``sender`` (a ``permissions.Relation``)."""
+        return relation(sender, recipient, {m.id: m.parent for m in self._members.values()})
+
+    def _resolve_reply(
+        self, reply_to: MailId | None, sender: Member | None
+    ) -> tuple[str, MailId | None]:
+        if not reply_to:
+            return "", None
+        known = (
+            self._storage.find_mail(reply_to)
+            if sender is None
+            else self._storage.find(sender.id, reply_to)
+        )
+        if known is None:
+            return f"no mail {reply_to} to reply to: sent as fresh mail", None
+        return "", reply_to
+
+    def deliver(self, outgoing: Outgoing) -> Posted:
+        """Send the runtime's own mail, already stamped, to a registered session."""
+        member = self._members[outgoing.session]
+        return Posted(self._storage.accept((outgoing,))[0], member)
+
+
+def _body(
+    kind: type[UserMessage] | type[AgentMessage], letter: Letter, reply_to: str | None
+) -> Body:
+    return kind(letter.text, reply_to, letter.expects_reply)

@@ -1,0 +1,1 @@
+"""A room and its sessions: everything below held together."""

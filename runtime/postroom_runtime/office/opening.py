@@ -1,0 +1,87 @@
+"""Open rooms: one per file and process."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextvars import Context
+from datetime import datetime
+from pathlib import Path
+
+from postroom_runtime.calls.tool import Tool
+from postroom_runtime.contracts.errors import ConfigError
+from postroom_runtime.models.script import Script
+from postroom_runtime.office.room import Room
+from postroom_runtime.storage.clock import utc_now
+from postroom_runtime.storage.duckdb_storage import DuckDBStorage
+from postroom_runtime.storage.memory_storage import MemoryStorage
+
+MEMORY = ":memory:"
+
+_OPEN: dict[str, Room] = {}
+
+
+def open_room(
+    path: object = MEMORY,
+    *,
+    loop: asyncio.AbstractEventLoop | None = None,
+    context: Context | None = None,
+    scripts: Callable[[], Mapping[str, Script]] = dict,
+    find_tool: Callable[[str], Tool | None] = lambda name: None,
+    now: Callable[[], datetime] = utc_now,
+) -> Room:
+    """Open a room; a path that this process has open already gives that room.
+
+    Args:
+        path: A DuckDB file, made when it is not there, or ``:memory:`` (each time a new one).
+        loop: The loop it lives on; None: the one running at its first spawn or await.
+        context: What its tasks run in.
+        scripts: Looks up scripts by name.
+        find_tool: Looks up tools by name.
+        now: Its clock; a test may set it.
+
+    Raises:
+        RoomLocked: Another process has the file open.
+        StoreFailed: The file cannot be opened, or is newer than this Postroom.
+        ConfigError: ``path`` is no path.
+    """
+    if not isinstance(path, (str, Path)) or not str(path):
+        raise ConfigError(f"path={path!r} is no room: give a file or ':memory:'.", value=path)
+    if str(path) == MEMORY:
+        return Room(
+            MemoryStorage(now=now),
+            name="memory",
+            now=now,
+            loop=loop,
+            context=context,
+            scripts=scripts,
+            find_tool=find_tool,
+        )
+    key = str(Path(path).expanduser().resolve())
+    if (room := _OPEN.get(key)) is not None and not room.closed:
+        return room
+    storage = DuckDBStorage(key, now=now)
+    try:
+        room = Room(
+            storage,
+            name=Path(key).name.removesuffix(".duckdb").removesuffix(".mail"),
+            now=now,
+            loop=loop,
+            context=context,
+            scripts=scripts,
+            find_tool=find_tool,
+            on_close=_forget,
+        )
+    except BaseException:
+        storage.close()
+        raise
+    _OPEN[key] = room
+    return room
+
+
+def _forget(room: Room) -> None:
+    for key in [key for key, known in _OPEN.items() if known is room]:
+        del _OPEN[key]
+
+
+def open_rooms() -> list[Room]:
+    """Return the rooms this process has open on files."""
+    return list(_OPEN.values())

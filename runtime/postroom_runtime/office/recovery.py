@@ -1,0 +1,76 @@
+"""Reopen a room from its store: what every session was doing, and what no longer can go on."""
+
+from typing import TYPE_CHECKING
+
+from postroom_runtime.contracts.call import Call
+from postroom_runtime.contracts.envelope import Outgoing
+from postroom_runtime.contracts.event import EventKind
+from postroom_runtime.contracts.ids import is_inbox_key
+from postroom_runtime.contracts.journal import Record, RowKind
+from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
+from postroom_runtime.contracts.turn import EndReason
+from postroom_runtime.office.session import Session
+
+if TYPE_CHECKING:
+    from postroom_runtime.office.room import Room
+
+_ALIVE = (SessionStatus.RUNNING, SessionStatus.WAITING)
+
+
+def recover(room: "Room") -> None:
+    """Bring back every open session as ``ready``; nothing runs until its owner says so (M-91).
+
+    A run that the kernel's end cut short is told as interrupted, and its open calls as orphaned
+    (M-71). Mail that waits, the owner's too, waits on for a word sent in this kernel.
+    """
+    settling = []
+    for record in room.storage.records().values():
+        room.counted(record)
+        if is_inbox_key(record.id) or record.status is SessionStatus.CLOSED:
+            continue
+        session = Session(room, record, room.storage.claim(record.id, "kernel"))
+        room.admit(session)
+        settling.append(session)
+    for session in settling:
+        _settle(room, session)
+
+
+def _settle(room: "Room", session: Session) -> None:
+    record = session.record
+    waterline = _head(session, record)
+    if record.status in _ALIVE:
+        rows: list[Record] = []
+        mail: list[Outgoing] = []
+        for call in _open_calls(room, session):
+            ended, told = session.table.orphan(call)
+            rows.append(ended)
+            mail.append(told)
+        stopped = session.state.event(
+            EventKind.RUN_STOPPED, reason=EndReason.INTERRUPTED, rounds=0, turn=record.turns
+        )
+        session.state.commit_now(
+            *rows,
+            stopped,
+            mail=mail,
+            status=SessionStatus.READY,
+            end_reason=EndReason.INTERRUPTED,
+            # The orphans' own mail is behind the waterline too.
+            waterline=waterline + len(mail),
+        )
+    elif record.status is SessionStatus.IDLE:
+        session.state.commit_now(status=SessionStatus.READY, waterline=waterline)
+    elif record.status is not SessionStatus.PAUSED and waterline > record.waterline:
+        session.state.commit_now(waterline=waterline)
+
+
+def _head(session: Session, record: SessionRecord) -> int:
+    unread = session.state.unread()
+    return unread[-1].seq if unread else record.cursor
+
+
+def _open_calls(room: "Room", session: Session) -> list[Call]:
+    latest: dict[str, Call] = {}
+    for row in room.storage.rows(session.id, kinds=(RowKind.CALL,)):
+        if isinstance(row.record, Call):
+            latest[row.record.id] = row.record
+    return [call for call in latest.values() if not call.state.final]

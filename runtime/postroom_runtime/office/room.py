@@ -1,0 +1,503 @@
+"""A room: its sessions, its mail and its file; what ``pr.open`` and ``pr.room`` give."""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextvars import Context
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Literal, overload
+
+from postroom_runtime.calls.tool import Tool
+from postroom_runtime.contracts.config import Agent
+from postroom_runtime.contracts.envelope import Envelope, Receipt
+from postroom_runtime.contracts.errors import PostroomError, UnknownRecipient
+from postroom_runtime.contracts.extra import Json
+from postroom_runtime.contracts.ids import CallId, SessionId, call_id, is_inbox_key, session_id
+from postroom_runtime.contracts.results import DrainResult, WaitResult
+from postroom_runtime.contracts.session_record import SessionRecord
+from postroom_runtime.mail.delivery import Delivery
+from postroom_runtime.mail.owner_inbox import OwnerInbox
+from postroom_runtime.mail.router import Letter, Posted, Router
+from postroom_runtime.models.script import Script
+from postroom_runtime.office.closing import close_session
+from postroom_runtime.office.recovery import recover
+from postroom_runtime.office.roster import Roster
+from postroom_runtime.office.session import Session
+from postroom_runtime.office.spawning import spawn
+from postroom_runtime.office.waiting import Waiting
+from postroom_runtime.storage.protocol import Storage
+
+log = logging.getLogger("postroom")
+
+
+class Room:
+    """A user's post office. Made by ``pr.open``; the notebook's own is ``pr.room()``.
+
+    Args:
+        storage: Where its journal is.
+        name: What it is called: the file's stem, or ``memory``.
+        now: The clock of its sessions.
+        loop: The loop it belongs to; None: the one running at its first spawn or await.
+        context: What its tasks run in, so that their prints reach no cell; None: the caller's.
+        scripts: Looks up scripts by name, besides the built-in ones.
+        find_tool: Looks up a tool by name, in the notebook's namespace say.
+        on_close: Called once, when the room is closed.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        name: str,
+        now: Callable[[], datetime],
+        loop: asyncio.AbstractEventLoop | None = None,
+        context: Context | None = None,
+        scripts: Callable[[], Mapping[str, Script]] = dict,
+        find_tool: Callable[[str], Tool | None] = lambda name: None,
+        on_close: Callable[["Room"], None] = lambda room: None,
+    ) -> None:
+        self.storage, self.name, self.now = storage, name, now
+        self.context, self.find_tool = context, find_tool
+        self.view_factory: Callable[[Session], Any] | None = None
+        """Makes the live view of a session, where there is a notebook."""
+        self.delivery = Delivery()
+        self.router = Router(storage)
+        self.roster = Roster(scripts)
+        self.waiting = Waiting(self)
+        self.owner_inbox = OwnerInbox(storage, now)
+        self.closed = False
+        self._on_close = on_close
+        self._loop = loop
+        self._attached = False
+        self._sessions: dict[SessionId, Session] = {}
+        self._session_numbers = 0
+        self._call_numbers = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._stop_listening = storage.bells(self.delivery.hear)
+        recover(self)
+        self._next_session = itertools.count(self._session_numbers + 1)
+        self._next_call = itertools.count(self._call_numbers + 1)
+        for definition in self.roster.agents():
+            self.owner_inbox.ensure(definition.slug)
+        if loop is not None:
+            self.attach()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{len(self.sessions())} sessions"
+        return f"room {self.path} ({state})"
+
+    @property
+    def path(self) -> str:
+        """Its file, or ``:memory:``."""
+        return str(self.storage.describe()["path"])
+
+    # ── agents and sessions ──
+
+    def define(self, agent: Agent) -> Agent:
+        """Make ``agent`` known by its slug; its sessions use it from their next turn.
+
+        Raises:
+            ConfigError: It is no Agent, or its model, tools or toolbox will not do.
+        """
+        self._check_open()
+        self.roster.define(agent)
+        self.owner_inbox.ensure(agent.slug)
+        for session in self.sessions():
+            if session.agent == agent.slug:
+                # One that waited for its agent may have a reason to run now.
+                self.hop(self.delivery.ring, session.id)
+        return agent
+
+    def agents(self) -> list[Agent]:
+        """Return the agents known, oldest first."""
+        return self.roster.agents()
+
+    def spawn(
+        self,
+        agent: Agent | str,
+        text: str | None = None,
+        *,
+        name: str | None = None,
+        parent: "Session | str | None" = None,
+        model: Any = None,
+        tools: Sequence[Any] | None = None,
+        bind: Mapping[str, Any] | None = None,
+        hidden: bool = False,
+        again: bool = False,
+    ) -> Session:
+        """Start a session, or return the one of that name and agent.
+
+        Args:
+            agent: An Agent (which is defined thereby) or the slug of one. An unknown slug with a
+                ``model`` makes one up.
+            text: Its first message, from the owner; sent once, also when spawned again.
+            name: What to call it; default the agent's slug.
+            parent: The session it belongs to.
+            model: Instead of the agent's.
+            tools: Instead of the agent's.
+            bind: Values for tool parameters that no model sees; never stored.
+            hidden: Leave it out of listings.
+            again: Send ``text`` although the session is there already.
+
+        Returns:
+            The session; its ``note`` says what an existing one took over.
+
+        Raises:
+            ConfigError: No such agent; a name or an option that will not do.
+            NameTaken: An open session of another agent has the name.
+        """
+        self._check_open()
+        self.attach()
+        return spawn(
+            self,
+            agent,
+            text,
+            name=name,
+            parent=parent,
+            model=model,
+            tools=tools,
+            bind=bind,
+            hidden=hidden,
+            again=again,
+        )
+
+    def session(self, key: str) -> Session:
+        """Return the open session called ``key``: its name, its id, or a unique prefix of one.
+
+        Raises:
+            UnknownRecipient: None, or several with that prefix; names near matches.
+        """
+        if (member := self.router.lookup(key)) is not None and not member.closed:
+            return self._sessions[member.id]
+        found = [
+            s for s in self.sessions(hidden=True) if key and (s.name.startswith(key) or s.id == key)
+        ]
+        if len(found) == 1:
+            return found[0]
+        names = [s.name for s in found] or [s.name for s in self.sessions()]
+        raise UnknownRecipient(key, names, closed=member is not None)
+
+    @overload
+    def sessions(self, *, hidden: bool = False, inbox: Literal[False] = False) -> list[Session]: ...
+
+    @overload
+    def sessions(
+        self, *, hidden: bool = False, inbox: Literal[True]
+    ) -> list[Session | SessionRecord]: ...
+
+    def sessions(
+        self, *, hidden: bool = False, inbox: bool = False
+    ) -> list[Session] | list[Session | SessionRecord]:
+        """Return the open sessions, oldest first.
+
+        Args:
+            hidden: Those spawned hidden too.
+            inbox: The owner inboxes too, as their stored records.
+        """
+        found = [
+            session
+            for session in self._sessions.values()
+            if not session.closed and (hidden or not session.record.hidden)
+        ]
+        if not inbox:
+            return found
+        return [*found, *(r for r in self.storage.records().values() if is_inbox_key(r.id))]
+
+    def people(self) -> dict[SessionId, SessionRecord]:
+        """Return the record of every session ever spawned, closed ones too, by id."""
+        records = self.storage.records()
+        return {id: record for id, record in records.items() if not is_inbox_key(id)}
+
+    # ── mail ──
+
+    def send(
+        self,
+        to: "Session | str",
+        text: str,
+        *,
+        sender: "Session | str | None" = None,
+        interrupt: bool = False,
+        reply_to: str | None = None,
+        expects_reply: bool = False,
+        id: str | None = None,
+    ) -> Receipt:
+        """Send mail, from any thread; may block for the commit (milliseconds).
+
+        Args:
+            to: Name or id of the recipient.
+            text: What to say.
+            sender: Send as this session, under its permissions; None: as the owner.
+            interrupt: Ask the reader to break off what it waits for.
+            reply_to: The id of the mail this answers.
+            expects_reply: A hint to the reader.
+            id: An idempotency key.
+
+        Raises:
+            MailRefused: Unknown or closed recipient, not permitted, too many hops, full.
+            InboxReadOnly: ``to`` is an owner inbox.
+        """
+        self._check_open()
+        posted = self._post(to, text, sender, interrupt, reply_to, expects_reply, id)
+        receipt = posted.result()
+        self.hop(self.attach)
+        return receipt
+
+    async def asend(
+        self,
+        to: "Session | str",
+        text: str,
+        *,
+        sender: "Session | str | None" = None,
+        interrupt: bool = False,
+        reply_to: str | None = None,
+        expects_reply: bool = False,
+        id: str | None = None,
+    ) -> Receipt:
+        """Do what :meth:`send` does without blocking: for code on the loop."""
+        self._check_open()
+        self.attach()
+        return await self._post(to, text, sender, interrupt, reply_to, expects_reply, id)
+
+    def _post(
+        self,
+        to: "Session | str",
+        text: str,
+        sender: "Session | str | None",
+        interrupt: bool,
+        reply_to: str | None,
+        expects_reply: bool,
+        id: str | None,
+    ) -> Posted:
+        writer = self.session(sender) if isinstance(sender, str) else sender
+        letter = Letter(
+            text=text,
+            interrupt=interrupt,
+            in_reply_to=reply_to,
+            expects_reply=expects_reply,
+            id=id,
+        )
+        return self.router.post(to.id if isinstance(to, Session) else to, letter, writer)
+
+    def notify(
+        self,
+        agent: str,
+        content: str,
+        *,
+        metadata: Mapping[str, Json] | None = None,
+        actions: Sequence[Json] | None = None,
+    ) -> Receipt:
+        """Write an entry in the owner inbox of ``agent`` (I-19).
+
+        Raises:
+            ConfigError: No such agent, or the content is no text.
+        """
+        self._check_open()
+        if self.roster.get(agent) is None and not self.owner_inbox.exists(agent):
+            self.roster.named(agent)
+        return self.owner_inbox.write(agent, content, metadata=metadata, actions=actions).result()
+
+    def inbox(self, agent: str) -> list[Envelope]:
+        """Return the entries of ``agent``'s owner inbox, oldest first."""
+        return self.owner_inbox.entries(agent)
+
+    # ── waiting ──
+
+    async def wait(
+        self,
+        sessions: "Sequence[Session | str] | None" = None,
+        until: str = "idle",
+        *,
+        any: bool = False,
+        timeout: float | None = 300,
+        strict: bool = False,
+    ) -> WaitResult:
+        """Wait for sessions; peeks, never consumes.
+
+        Args:
+            sessions: Names or sessions; None for all open ones.
+            until: ``idle`` (no run under way or due, no call running), ``answer`` (idle after an
+                answer), ``mail`` (mail it has not read), a call id, or an event kind.
+            any: Until one of them; else until all.
+            timeout: Seconds; None waits for ever. Time up returns, and says what still works.
+            strict: Raise instead.
+
+        Raises:
+            WaitTimedOut: With ``strict``.
+            ConfigError: ``until`` is nothing to wait for.
+            UnknownRecipient: No such session.
+        """
+        self.attach()
+        chosen = self.sessions() if sessions is None else list(map(self._one, sessions))
+        return await self.waiting.wait(chosen, until, any=any, timeout=timeout, strict=strict)
+
+    def _one(self, session: "Session | str") -> Session:
+        return self.session(session) if isinstance(session, str) else session
+
+    async def drain(self, timeout: float | None = 60) -> DrainResult:
+        """Wait until every session is at rest, ``timeout`` seconds at most."""
+        self.attach()
+        return await self.waiting.drain(timeout)
+
+    # ── the file ──
+
+    def sql(self, query: str) -> Any:
+        """Run one SELECT or EXPLAIN over the room's views; return a DuckDB relation over a copy.
+
+        Raises:
+            ConfigError: Not exactly one SELECT or EXPLAIN, or it is wrong.
+        """
+        self._check_open()
+        return self.storage.sql(query)
+
+    def describe(self) -> dict[str, object]:
+        """Return what ``%postroom status`` shows: path, size, sessions, unread, running calls."""
+        sessions = self.sessions(hidden=True)
+        return {
+            **self.storage.describe(),
+            "sessions": len(sessions),
+            "unread": sum(session.unread for session in sessions),
+            "calls": sum(len(session.table.open_calls()) for session in sessions),
+        }
+
+    def close(self) -> None:
+        """Close the room in order: sessions, tasks, then the file. Closing twice is harmless."""
+        if self.closed:
+            return
+        self.closed = True
+        for session in self._sessions.values():
+            session.end_task()
+        for task in tuple(self._tasks):
+            task.cancel()
+        self._stop_listening()
+        self.storage.close()
+        self._on_close(self)
+
+    def __enter__(self) -> "Room":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "Room":
+        self.attach()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # ── its loop ──
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The loop it lives on; None before its first spawn or await."""
+        return self._loop
+
+    def attach(self) -> None:
+        """Live on the running loop from now on, unless it lives on one already.
+
+        Raises:
+            PostroomError: Called on another loop than the room's.
+        """
+        running = asyncio._get_running_loop()
+        if self._loop is not None and self._loop.is_closed() and running is not None:
+            self._detach()
+        if not self._attached:
+            if self._loop is None:
+                if running is None:
+                    return
+                self._loop = running
+            self._attached = True
+            self.delivery.attach(self._loop, self.context)
+            for session in tuple(self._sessions.values()):
+                session.start(self._loop)
+        elif running is not None and running is not self._loop:
+            raise PostroomError(
+                f"{self!r} lives on another event loop. Use room.send from here, or "
+                "asyncio.run_coroutine_threadsafe(…, room.loop)."
+            )
+
+    def _detach(self) -> None:
+        for session in self._sessions.values():
+            session.end_task()
+        self._loop, self._attached = None, False
+
+    def hop(self, function: Callable[..., object], *args: Any) -> None:
+        """Run ``function(*args)`` on the room's loop, from any thread; at once when on it."""
+        if self._loop is None or asyncio._get_running_loop() is self._loop:
+            function(*args)
+        else:
+            self._loop.call_soon_threadsafe(function, *args, context=self.context)
+
+    def task(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any] | None:
+        """Run ``work`` as a task on the room's loop; what it raises is logged, never lost."""
+        if self._loop is None or self._loop.is_closed():
+            work.close()
+            return None
+        context = self.context.copy() if self.context is not None else None
+        task = self._loop.create_task(work, name=f"postroom:{name}", context=context)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("%s failed", task.get_name(), exc_info=error)
+
+    # ── for the modules of the office ──
+
+    def counted(self, record: SessionRecord) -> None:
+        """Count a stored session and its calls, so that new ids go on from there."""
+        if not is_inbox_key(record.id):
+            self._session_numbers += 1
+            self._call_numbers += record.calls
+
+    def new_session_id(self) -> SessionId:
+        """Return the next session id of the room."""
+        return session_id(next(self._next_session))
+
+    def new_call_id(self) -> CallId:
+        """Return the next call id of the room."""
+        return call_id(next(self._next_call))
+
+    def admit(self, session: Session) -> None:
+        """Make ``session`` reachable, and let it live where the room does."""
+        self._sessions[session.id] = session
+        self.router.register(session)
+        if self._attached and self._loop is not None:
+            session.start(self._loop)
+
+    def close_session(self, session: Session) -> None:
+        """See :meth:`Session.close`."""
+        close_session(self, session)
+
+    def view_of(self, session: Session) -> Any:
+        """Return a live view of ``session``.
+
+        Raises:
+            PostroomError: There is no notebook to show it in.
+        """
+        if self.view_factory is None:
+            raise PostroomError(
+                "live views need a notebook: open the room with %load_ext postroom."
+            )
+        return self.view_factory(session)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise PostroomError(
+                f"room {self.path} is closed: open it again with %postroom open {self.path}, "
+                "or pr.open(…)."
+            )

@@ -1,0 +1,207 @@
+"""The waiting verbs: until idle, an answer, mail, a call or an event; each peeks, none consumes."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from postroom_runtime.contracts.config import WAKE_KINDS
+from postroom_runtime.contracts.errors import AnswerFailed, ConfigError, WaitTimedOut
+from postroom_runtime.contracts.event import Event, EventKind
+from postroom_runtime.contracts.ids import SessionId
+from postroom_runtime.contracts.results import Answer, DrainResult, RunEnd, WaitResult, WokenBy
+from postroom_runtime.contracts.session_record import SessionStatus
+from postroom_runtime.contracts.turn import EndReason, Role, Usage
+from postroom_runtime.mail.router import Letter
+from postroom_runtime.signals.bell import wait_until
+
+if TYPE_CHECKING:
+    from postroom_runtime.office.room import Room
+    from postroom_runtime.office.session import Session
+
+ANSWERS = (EndReason.ANSWER, EndReason.BUDGET)
+"""Ends of a run that leave a final text."""
+
+
+class Waiting:
+    """The waits of a room.
+
+    Args:
+        room: The room.
+    """
+
+    def __init__(self, room: "Room") -> None:
+        self._room = room
+
+    async def wait(
+        self,
+        sessions: Sequence["Session"],
+        until: str,
+        *,
+        any: bool,
+        timeout: float | None,
+        strict: bool,
+    ) -> WaitResult:
+        """See :meth:`Room.wait`."""
+        with contextlib.ExitStack() as stack:
+            over, word = self._condition(sessions, until, stack)
+            return await self._wait(sessions, over, word, any, timeout, strict)
+
+    async def _wait(
+        self,
+        sessions: Sequence["Session"],
+        over: Callable[["Session"], bool],
+        word: WokenBy,
+        any: bool,
+        timeout: float | None,
+        strict: bool,
+    ) -> WaitResult:
+        enough = min(1, len(sessions)) if any else len(sessions)
+
+        def look() -> list["Session"] | None:
+            done = [session for session in sessions if over(session)]
+            hopeless = [s for s in sessions if s not in done and _at_rest_for(s, word)]
+            ready = len(done) >= enough or len(done) + len(hopeless) == len(sessions)
+            return done if ready else None
+
+        found = await wait_until(look, self._room.delivery.room_bell, timeout)
+        timed_out = found is None
+        done = [session for session in sessions if over(session)] if found is None else found
+        left = [session for session in sessions if session not in done]
+        if timed_out and not (any and done):
+            woken = WokenBy.TIMEOUT
+        else:
+            woken = word if done else WokenBy.NOTHING
+        text = _text(woken, done, left, timeout)
+        if strict and left and not (any and done):
+            raise WaitTimedOut(text, [session.name for session in left])
+        return WaitResult(
+            woken_by=woken,
+            sessions=tuple(session.name for session in done),
+            left=tuple(session.name for session in left),
+            text=text,
+        )
+
+    def _condition(
+        self, sessions: Sequence["Session"], until: str, stack: contextlib.ExitStack
+    ) -> tuple[Callable[["Session"], bool], WokenBy]:
+        if until == "idle":
+            return (lambda session: session.idle), WokenBy.IDLE
+        if until == "answer":
+            return (lambda session: session.idle and session.end_reason in ANSWERS), WokenBy.ANSWER
+        if until == "mail":
+            since = {session.id: session.cursor for session in sessions}
+            return (
+                lambda session: any(
+                    e.text.strip() for e in session.mailbox.unread(since[session.id])
+                )
+            ), WokenBy.MAIL
+        if until.startswith("call_"):
+            return (lambda session: _ended(session, until)), WokenBy.CALL
+        if until in tuple(EventKind):
+            heard: set[SessionId] = set()
+
+            def hear(event: Event) -> None:
+                if event.kind == until:
+                    heard.add(event.session)
+
+            stack.callback(self._room.delivery.broadcast.subscribe(hear))
+            return (lambda session: session.id in heard), WokenBy.EVENT
+        raise ConfigError(
+            f"until={until!r} is nothing to wait for: give idle, answer, mail, a call id, or one of "
+            f"{', '.join(EventKind)}.",
+            value=until,
+        )
+
+    async def ask(
+        self, session: "Session", text: str, *, timeout: float | None, interrupt: bool
+    ) -> Answer:
+        """See :meth:`Session.ask`."""
+        room = self._room
+        room.attach()
+        receipt = await room.router.post(session.id, Letter(text=text, interrupt=interrupt))
+
+        def look() -> RunEnd | str | None:
+            for end in session.ends:
+                if end.after < receipt.seq <= end.cursor:
+                    return end
+            if session.idle:
+                return _why_not(session)
+            return None
+
+        found = await wait_until(look, session.bell, timeout)
+        if found is None:
+            raise AnswerFailed(
+                session.name,
+                f"not within {timeout:g} s",
+                "It works on; wait for it, or give a longer timeout.",
+            )
+        if isinstance(found, str):
+            raise AnswerFailed(session.name, found)
+        if found.reason not in ANSWERS:
+            why = f": {session.error.splitlines()[0]}" if session.error else ""
+            raise AnswerFailed(session.name, f"its run ended with {found.reason!s}{why}")
+        turns = session.transcript()[found.first_turn - 1 : found.last_turn]
+        usage = sum((turn.usage for turn in turns if turn.usage), Usage())
+        last = next(turn for turn in reversed(turns) if turn.role is Role.MODEL)
+        mail = [e for turn in turns for e in turn.mail if e.seq >= receipt.seq]
+        return Answer(text=last.text, turn=last.index, usage=usage, mail=tuple(mail))
+
+    async def drain(self, timeout: float | None) -> DrainResult:
+        """See :meth:`Room.drain`."""
+        room = self._room
+
+        def look() -> bool | None:
+            return all(session.idle for session in room.sessions()) or None
+
+        quiet = await wait_until(look, room.delivery.room_bell, timeout)
+        left = () if quiet else tuple(s.name for s in room.sessions() if not s.idle)
+        return DrainResult(quiet=bool(quiet), left=left)
+
+
+def _ended(session: "Session", id: str) -> bool:
+    call = session.table.get(id)
+    return call is not None and call.state.final
+
+
+def _at_rest_for(session: "Session", word: WokenBy) -> bool:
+    """Tell whether waiting longer for ``session`` is in vain unless somebody writes to it."""
+    return word is WokenBy.ANSWER and session.idle and session.record.turns > 0
+
+
+def _why_not(session: "Session") -> str:
+    status = session.status
+    if session.closed:
+        return "it is closed"
+    if session.room.roster.get(session.agent) is None:
+        return f"it needs agent {session.agent}: run the cell that defines it, then ask again"
+    if status is SessionStatus.PAUSED:
+        return "it is paused; the question waits for %resume"
+    if status is SessionStatus.FAILED:
+        return f"it failed: {session.error.splitlines()[0] if session.error else ''}"
+    if "user" not in session.definition().wake_on:
+        return f"its wake_on has no 'user' ({', '.join(WAKE_KINDS)}); the question waits"
+    return "it did not run"
+
+
+def _text(
+    woken: WokenBy,
+    done: Sequence["Session"],
+    left: Sequence["Session"],
+    timeout: float | None,
+) -> str:
+    parts = []
+    if woken is WokenBy.TIMEOUT:
+        parts.append(f"time is up after {timeout:g} s" if timeout is not None else "time is up")
+    if done:
+        parts.append(", ".join(f"{session.name} is {session.status_words()}" for session in done))
+    if left:
+        still = ", ".join(f"{session.name} ({session.status_words()})" for session in left)
+        parts.append(f"still working: {still}" if woken is WokenBy.TIMEOUT else f"not: {still}")
+    for session in (*done, *left):
+        if session.room.roster.get(session.agent) is None and not session.closed:
+            parts.append(
+                f"{session.name} needs agent {session.agent}: run the cell that defines it"
+            )
+        elif session.status is SessionStatus.FAILED and session.error:
+            parts.append(f"{session.name} failed: {session.error.splitlines()[0]}")
+    return "; ".join(parts) or "no session to wait for"

@@ -1,0 +1,1 @@
+"""How a change of state reaches whoever waits for it: rings and events."""

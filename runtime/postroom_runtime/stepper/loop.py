@@ -1,0 +1,308 @@
+"""Step until there is nothing left to do: one run of a session, from its first mail to its end."""
+
+import contextlib
+import logging
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from postroom_runtime.calls.tool import Tool
+from postroom_runtime.contracts.errors import ModelError, PostroomError, StoreFailed
+from postroom_runtime.contracts.event import EventKind
+from postroom_runtime.contracts.journal import Record
+from postroom_runtime.contracts.session_record import SessionStatus
+from postroom_runtime.contracts.turn import EndReason, Provenance, Role, Turn
+from postroom_runtime.models.model import Mind, Model, Thought
+from postroom_runtime.stepper.budget import EXTENSIONS_SPENT, Budget
+from postroom_runtime.stepper.folding import fold
+from postroom_runtime.stepper.receive_points import is_human, renders, silent_prefix
+from postroom_runtime.stepper.state import SessionState
+from postroom_runtime.stepper.step import (
+    Host,
+    Stopped,
+    attend,
+    numbered,
+    store_calling_turn,
+    think,
+    tool_messages,
+    user_turn,
+)
+
+log = logging.getLogger("postroom")
+
+CONTINUE = "Your last turn was empty. Go on with the task, or say that you are done."
+
+WRAP_UP = (
+    "You have used all {limit} rounds of this run, and tools are off now. Answer with what you have, "
+    "and say plainly what you did not get to."
+)
+
+
+async def settle(host: Host) -> None:
+    """Take in what needs no run: mail that says nothing to the model, and a pause at rest.
+
+    The cursor moves past it and no turn is made (M-53, M-54). A Pause keeps the words before it in a
+    stored, unanswered turn (M-86).
+    """
+    state = host.state
+    unread = state.unread()
+    if silent := silent_prefix(unread, state.placeholders, _resumable(state)):
+        await state.commit(cursor=silent[-1].seq)
+        unread = state.unread()
+    folded = fold(unread, state.record, state.placeholders, running=False)
+    if folded.pauses:
+        await Run(host).halt(running=False)
+
+
+def unsettled(host: Host) -> bool:
+    """Tell whether ``settle`` has something to do."""
+    state = host.state
+    unread = state.unread()
+    if not unread:
+        return False
+    return bool(silent_prefix(unread, state.placeholders, _resumable(state))) or (
+        fold(unread, state.record, state.placeholders, running=False).pauses
+    )
+
+
+def _resumable(state: SessionState) -> bool:
+    record = state.record
+    return record.status is not SessionStatus.IDLE or record.end_reason is EndReason.STOPPED
+
+
+class Run:
+    """One run of a session. At rest a session has none.
+
+    Args:
+        host: The session.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.budget = Budget(limit=host.definition().max_iterations)
+        self._mind: tuple[Model, Mind] | None = None
+        self._told_refusal = False
+
+    async def run(self) -> None:
+        """Run to the end: an answer, a stop, a pause, a cap or a failure; each is stored.
+
+        Raises:
+            StoreFailed: The end itself could not be stored.
+        """
+        try:
+            await self._rounds()
+        except Stopped:
+            await self.halt(running=True)
+        except PostroomError as error:
+            await self._fail(error, "")
+        except Exception as error:  # a script may raise anything: the session fails, not the room
+            await self._fail(error, traceback.format_exc())
+        finally:
+            self._close_mind()
+
+    async def _rounds(self) -> None:
+        starts, nudge = True, False
+        while True:
+            forced = self.budget.spent
+            if not await self._receive(starts=starts, nudge=nudge, forced=forced):
+                return
+            starts = False
+            tools: Mapping[str, Tool] = {} if forced else self.host.tools()
+            thought = await think(self.host, self._mind_now(), tools)
+            self.budget = self.budget.took_round()
+            if forced:
+                await self._wrapped_up(thought)
+                return
+            nudge = False
+            if thought.calls:
+                turn = self._turn(thought)
+                await store_calling_turn(self.host, turn, tools, **self._spent(thought))
+                await attend(self.host, turn.calls)
+            elif await self._answered(thought):
+                return
+            else:
+                nudge = not thought.text.strip()
+
+    # ── R1 ──
+
+    async def _receive(self, *, starts: bool, nudge: bool, forced: bool) -> bool:
+        """Read the mail and store the user turn; False when there is nothing to ask the model."""
+        host, state = self.host, self.host.state
+        # A forced answer reads nothing: what came too late is for the next run (A-28).
+        unread = [] if forced else state.unread()
+        folded = fold(unread, state.record, state.placeholders, running=not starts)
+        if folded.halt is not None:
+            await self.halt(running=not starts)
+            return False
+        if not folded.human and self._autonomy_spent():
+            await self._cap()
+            return False
+        if folded.human and not starts:
+            self._extend()
+        results = tool_messages(host)
+        injected, provenance = "", None
+        if forced:
+            injected = WRAP_UP.format(limit=self.budget.limit)
+            provenance = Provenance.FINAL_ANSWER
+        elif nudge and not folded.mail:
+            injected, provenance = CONTINUE, Provenance.CONTINUATION
+        changes: dict[str, Any] = {"status": SessionStatus.RUNNING, "end_reason": None, "error": ""}
+        if folded.mail or results or injected:
+            rows, read = user_turn(
+                host, folded, results, starts=starts, injected=injected, provenance=provenance
+            )
+            await state.commit(*rows, cursor=folded.cursor, **changes, **read)
+        elif state.unanswered:
+            # Resumed, or asked again after a failure: the last user turn still waits for an answer.
+            started = state.event(EventKind.RUN_STARTED, turn=state.record.turns)
+            await state.commit(started, cursor=folded.cursor, **changes)
+        else:
+            await state.commit(cursor=folded.cursor, status=SessionStatus.IDLE)
+            return False
+        return True
+
+    def _extend(self) -> None:
+        self.budget = self.budget.heard_human()
+        if self.budget.refused and not self._told_refusal:
+            self._told_refusal = True
+            log.warning(EXTENSIONS_SPENT, self.budget.extensions)
+
+    def _autonomy_spent(self) -> bool:
+        limit = self.host.definition().max_autonomous_rounds
+        return self.host.state.record.rounds_since_human >= limit
+
+    # ── thinking ──
+
+    def _mind_now(self) -> Mind:
+        model = self.host.model()
+        if self._mind is None or self._mind[0] is not model:
+            self._close_mind()
+            self._mind = (model, model.begin(self.host.state.id))
+        return self._mind[1]
+
+    def _close_mind(self) -> None:
+        if self._mind is not None:
+            self._mind[1].close()
+            self._mind = None
+
+    def _turn(self, thought: Thought, end: EndReason | None = None, *, calls: bool = True) -> Turn:
+        return Turn(
+            index=self.host.state.next_index,
+            role=Role.MODEL,
+            text=thought.text,
+            calls=numbered(self.host, thought.calls) if calls else (),
+            usage=thought.usage,
+            end_reason=end,
+            opaque=thought.opaque,
+        )
+
+    def _spent(self, thought: Thought) -> dict[str, Any]:
+        record = self.host.state.record
+        return {
+            "usage": record.usage + thought.usage,
+            "rounds_since_human": record.rounds_since_human + 1,
+        }
+
+    async def _answered(self, thought: Thought) -> bool:
+        """Store a model turn that calls nothing; tell whether it ends the run."""
+        state = self.host.state
+        if thought.cut_off and not thought.text.strip():
+            raise ModelError(
+                "the output limit ended the model's turn before it said anything. "
+                "Shorten the transcript, or raise the model's limit.",
+                model=self.host.model().name,
+            )
+        waiting = [e for e in state.unread() if renders(e, state.placeholders)]
+        if not thought.text.strip() or (waiting and not self.budget.spent):
+            await state.commit(self._turn(thought), **self._spent(thought))
+            return False
+        if waiting and not any(is_human(e) for e in waiting):
+            # The budget is spent and only agents and tools still talk: they start no fresh one.
+            await self._end_capped(self._turn(thought, EndReason.BUDGET), thought)
+            return True
+        turn = self._turn(thought, EndReason.ANSWER)
+        await self._end(EndReason.ANSWER, SessionStatus.IDLE, turn, **self._spent(thought))
+        return True
+
+    async def _wrapped_up(self, thought: Thought) -> None:
+        await self._end_capped(self._turn(thought, EndReason.BUDGET, calls=False), thought)
+
+    # ── the end ──
+
+    async def _end(
+        self, reason: EndReason, status: SessionStatus, *rows: Record, **changes: Any
+    ) -> None:
+        state = self.host.state
+        turns = sum(isinstance(row, Turn) for row in rows)
+        stopped = state.event(
+            EventKind.RUN_STOPPED,
+            reason=reason,
+            rounds=self.budget.rounds,
+            turn=state.record.turns + turns,
+        )
+        await state.commit(*rows, stopped, status=status, end_reason=reason, **changes)
+
+    async def _end_capped(self, turn: Turn, thought: Thought) -> None:
+        cursor = self.host.state.record.cursor
+        await self._end(
+            EndReason.BUDGET,
+            SessionStatus.CAPPED,
+            turn,
+            waterline=cursor,
+            **self._spent(thought),
+        )
+        name = self.host.state.record.name
+        end = "its last answer was forced" if turn.text.strip() else "it ended without an answer"
+        self.host.report(
+            "budget",
+            f"{name} used its {self.budget.limit} rounds; {end}. Write to it to let it go on.",
+            limit=self.budget.limit,
+            knob="max_iterations",
+        )
+
+    async def _cap(self) -> None:
+        record = self.host.state.record
+        limit = self.host.definition().max_autonomous_rounds
+        await self._end(EndReason.CAPPED, SessionStatus.CAPPED, waterline=record.cursor)
+        self.host.report(
+            "budget",
+            f"{record.name} took {record.rounds_since_human} rounds with no word from you and was "
+            "stopped. Write to it to let it go on.",
+            limit=limit,
+            knob="max_autonomous_rounds",
+        )
+
+    async def halt(self, *, running: bool) -> None:
+        """End the run at a Pause or StopRun: all mail before it is in a stored turn (M-82…M-86)."""
+        state = self.host.state
+        folded = fold(state.unread(), state.record, state.placeholders, running=running)
+        results = tool_messages(self.host)
+        reason = EndReason.PAUSED if folded.pauses else EndReason.STOPPED
+        status = SessionStatus.PAUSED if folded.pauses else SessionStatus.IDLE
+        rows, changes = (
+            user_turn(self.host, folded, results) if folded.mail or results else ([], {})
+        )
+        changes |= {"cursor": folded.cursor, "waterline": folded.cursor}
+        if running:
+            await self._end(reason, status, *rows, **changes)
+        else:
+            await state.commit(*rows, status=status, end_reason=reason, **changes)
+
+    async def _fail(self, error: BaseException, trace: str) -> None:
+        host, state = self.host, self.host.state
+        with contextlib.suppress(StoreFailed):
+            await host.executor.cancel_all()
+        line = (
+            str(error) if isinstance(error, PostroomError) else f"{type(error).__name__}: {error}"
+        )
+        failed = state.event(EventKind.SESSION_FAILED, error=line, traceback=trace)
+        last = state.unread()[-1:]
+        await self._end(
+            EndReason.FAILED,
+            SessionStatus.FAILED,
+            failed,
+            error="\n\n".join(filter(None, (line, trace))),
+            waterline=last[0].seq if last else state.record.cursor,
+        )
+        host.report("failed", f"{state.record.name} failed: {line}", error=line, traceback=trace)
+        host.failed_to_parent(line)

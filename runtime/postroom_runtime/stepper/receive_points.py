@@ -1,0 +1,142 @@
+"""What mail may do at the receive points: pure, one answer for everybody who asks.
+
+Whether an envelope *renders* decides at once whether it wakes, whether it extends a run, whether it
+is told as delivered and whether ``wait`` sees it (M-54, M-65, A-14, A-16).
+"""
+
+from collections.abc import Callable, Container, Iterable, Sequence
+
+from postroom_runtime.contracts.envelope import (
+    AgentMessage,
+    ContinuationResult,
+    Control,
+    Envelope,
+    FromSession,
+    FromUser,
+    Notification,
+    Pause,
+    Resume,
+    StopRun,
+    ToolCallFinished,
+    UnknownBody,
+    UserMessage,
+    WatchedEvent,
+)
+from postroom_runtime.contracts.ids import CallId, SessionId
+from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
+from postroom_runtime.contracts.turn import EndReason
+
+WakeKindOf = Callable[[SessionId], str]
+"""Gives the word of ``wake_on`` for another session, as seen from the reader."""
+
+
+def renders(envelope: Envelope, placeholders: Container[CallId]) -> bool:
+    """Tell whether the model gets to read anything of ``envelope``.
+
+    Args:
+        envelope: Any mail.
+        placeholders: Calls whose tool message was a placeholder: the result of any other is in its
+            own tool message already and must not come twice (M-64).
+    """
+    match envelope.body:
+        case UserMessage(text=text) | AgentMessage(text=text):
+            return bool(text.strip())
+        case ToolCallFinished(call=call):
+            return call in placeholders
+        case ContinuationResult() | WatchedEvent():
+            return True
+        case Control() | Notification() | UnknownBody():
+            return False
+
+
+def is_human(envelope: Envelope) -> bool:
+    """Tell whether ``envelope`` is a word from a person: a property of the sender alone (M-1)."""
+    return (
+        isinstance(envelope.sender, FromUser)
+        and isinstance(envelope.body, UserMessage)
+        and bool(envelope.body.text.strip())
+    )
+
+
+def wake_word(envelope: Envelope, kind_of: WakeKindOf) -> str:
+    """Return the word of ``wake_on`` that ``envelope`` stands for (M-94)."""
+    if isinstance(envelope.body, WatchedEvent):
+        return kind_of(envelope.body.session)
+    match envelope.sender:
+        case FromUser():
+            return "user"
+        case FromSession(session=session):
+            return kind_of(session)
+        case _:
+            return "tool"
+
+
+def halts(envelope: Envelope) -> bool:
+    """Tell whether ``envelope`` ends the run at the next receive point."""
+    return isinstance(envelope.body, Control) and isinstance(
+        envelope.body.message, (Pause, StopRun)
+    )
+
+
+def stops(envelope: Envelope) -> bool:
+    """Tell whether ``envelope`` ends the run at once, a completion included (M-85)."""
+    return isinstance(envelope.body, Control) and isinstance(envelope.body.message, StopRun)
+
+
+def resumes(envelope: Envelope) -> bool:
+    """Tell whether ``envelope`` makes a session at rest runnable again (M-83)."""
+    return isinstance(envelope.body, Control) and isinstance(envelope.body.message, Resume)
+
+
+def starts_run(
+    record: SessionRecord,
+    unread: Iterable[Envelope],
+    placeholders: Container[CallId],
+    wake_on: Container[str],
+    kind_of: WakeKindOf,
+) -> bool:
+    """Tell whether a session at rest has a reason to run (M-93): R2 with no run.
+
+    A stored, stopped or capped session needs a word from its owner that is newer than its waterline, a failed
+    one any waking mail that is; a paused one needs Resume. Mail that does not wake waits and is read
+    with what does (M-96).
+    """
+    status = record.status
+    if status is SessionStatus.CLOSED:
+        return False
+    for envelope in unread:
+        if resumes(envelope) and (
+            status is not SessionStatus.IDLE or record.end_reason is EndReason.STOPPED
+        ):
+            return True
+        if status is SessionStatus.PAUSED or not renders(envelope, placeholders):
+            continue
+        if (
+            status in (SessionStatus.READY, SessionStatus.CAPPED)
+            or record.end_reason is EndReason.STOPPED
+        ):
+            if is_human(envelope) and envelope.seq > record.waterline:
+                return True
+            continue
+        if status is SessionStatus.FAILED and envelope.seq <= record.waterline:
+            continue
+        if wake_word(envelope, kind_of) in wake_on:
+            return True
+    return False
+
+
+def silent_prefix(
+    unread: Sequence[Envelope], placeholders: Container[CallId], resumable: bool
+) -> Sequence[Envelope]:
+    """Return the mail before the first that renders or orders something.
+
+    A session at rest consumes it without a turn: blank words, controls without effect, results that
+    are in their own tool message (M-53, M-54, M-85). A Pause is no such, nor a Resume where
+    ``resumable``: they take effect.
+    """
+    for position, envelope in enumerate(unread):
+        if renders(envelope, placeholders) or (resumes(envelope) and resumable):
+            return unread[:position]
+        if isinstance(envelope.body, Control) and isinstance(envelope.body.message, Pause):
+            return unread[:position]
+    return unread

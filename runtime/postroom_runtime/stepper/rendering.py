@@ -1,0 +1,115 @@
+"""One envelope as the block the model reads; pure (M-43…M-46)."""
+
+import json
+import re
+from collections.abc import Sequence
+
+from postroom_runtime.contracts.envelope import (
+    AgentMessage,
+    ContinuationResult,
+    Envelope,
+    FromSession,
+    FromSystem,
+    FromUser,
+    ToolCallFinished,
+    UserMessage,
+    WatchedEvent,
+)
+from postroom_runtime.contracts.extra import Json
+
+_FORGED = re.compile(
+    # A line, by any of Unicode's line ends, that begins like a header once what cannot be seen is
+    # taken away.
+    "(^|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])"
+    "(?=[\\s\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff]*"
+    "[\\[\uff3b][\\s\u200b-\u200f\u2060\ufeff]*mail\\b)",
+    re.IGNORECASE,
+)
+
+
+def quoted(text: str) -> str:
+    """Return ``text`` with ``> `` before each line that could pass for a mail header (M-46)."""
+    return _FORGED.sub(r"\1> ", text)
+
+
+def render(mail: Sequence[Envelope]) -> str:
+    """Return the user text for ``mail``: a block per envelope, in order, a blank line between.
+
+    Words of the owner alone stand bare, as if typed into a chat (M-44). Anything else carries a
+    header that the model can quote back, and a body that cannot forge one.
+
+    Args:
+        mail: Envelopes that render, in order of ``seq``.
+    """
+    if all(_plain(envelope) for envelope in mail):
+        return "\n\n".join(envelope.text for envelope in mail)
+    return "\n\n".join(block(envelope) for envelope in mail)
+
+
+def block(envelope: Envelope) -> str:
+    """Return ``envelope`` with its header."""
+    head, body = _header(envelope), _body(envelope)
+    return f"[mail {envelope.id}{head}]" + (f"\n{quoted(body)}" if body else "")
+
+
+def _plain(envelope: Envelope) -> bool:
+    return (
+        isinstance(envelope.sender, FromUser)
+        and envelope.sender.owner is None
+        and isinstance(envelope.body, UserMessage)
+    )
+
+
+def _header(envelope: Envelope) -> str:
+    match envelope.body:
+        case ToolCallFinished(call=call, tool=tool, state=state):
+            return f": tool call {call} ({tool}) {state}"
+        case ContinuationResult(call=call, tool=tool, state=state):
+            return f": deferred call {call} ({tool}) {state}"
+        case WatchedEvent(session=session, event=event):
+            return f": session {session} {event}"
+        case UserMessage() | AgentMessage() as said:
+            replies = f", in reply to {said.in_reply_to}" if said.in_reply_to else ""
+            expects = ", expects reply" if said.expects_reply else ""
+            return f" from {_who(envelope)}{replies}{expects}"
+        case _:
+            return f" from {_who(envelope)}"
+
+
+def _who(envelope: Envelope) -> str:
+    match envelope.sender:
+        case FromUser(owner=None):
+            return "user"
+        case FromUser(owner=owner):
+            return f"user {_inline(str(owner))}"
+        case FromSession(session=session, agent=None):
+            return f"session {session}"
+        case FromSession(session=session, agent=agent):
+            return f'session {session} (agent "{agent}")'
+        case FromSystem(name=name):
+            return f"system ({_inline(name.replace(':', ' ', 1))})"
+        case other:
+            return f"{other.kind}"
+
+
+def _inline(text: str) -> str:
+    return re.sub(r"[\[\]\s]+", " ", text).strip()
+
+
+def _body(envelope: Envelope) -> str:
+    match envelope.body:
+        case ToolCallFinished(response=response) | ContinuationResult(response=response):
+            return as_words(response)
+        case WatchedEvent(data=data):
+            return (
+                "" if data is None else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+            )
+        case _:
+            return envelope.text
+
+
+def as_words(response: Json) -> str:
+    """Return a tool's response as the model reads it: a text as it is, the rest as JSON."""
+    if response is None:
+        return ""
+    return response if isinstance(response, str) else json.dumps(response, ensure_ascii=False)

@@ -1,0 +1,222 @@
+"""One step of a run: receive, think, call. Each part stores what it did before the next begins."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from postroom_runtime.calls.executor import Executor
+from postroom_runtime.calls.table import CallTable
+from postroom_runtime.calls.tool import Tool
+from postroom_runtime.contracts.call import ToolMessage, ToolRequest
+from postroom_runtime.contracts.config import AgentConfig
+from postroom_runtime.contracts.event import EventKind
+from postroom_runtime.contracts.ids import CallId
+from postroom_runtime.contracts.journal import Record
+from postroom_runtime.contracts.turn import Provenance, Role, Turn
+from postroom_runtime.models.model import Mind, Model, Prompt, Thought
+from postroom_runtime.signals.bell import Bell, wait_until
+from postroom_runtime.stepper.folding import Folded, answers
+from postroom_runtime.stepper.receive_points import stops
+from postroom_runtime.stepper.state import SessionState
+
+
+class Host(Protocol):
+    """What a run needs of the session it belongs to."""
+
+    @property
+    def state(self) -> SessionState:
+        """Record and transcript."""
+        ...
+
+    @property
+    def bell(self) -> Bell:
+        """Rung after each change of the session."""
+        ...
+
+    @property
+    def table(self) -> CallTable:
+        """Its calls."""
+        ...
+
+    @property
+    def executor(self) -> Executor:
+        """What runs them."""
+        ...
+
+    def definition(self) -> AgentConfig:
+        """The agent as defined now; a new definition counts from the next turn."""
+        ...
+
+    def model(self) -> Model:
+        """The model as defined now: the same object while the definition is the same."""
+        ...
+
+    def tools(self) -> Mapping[str, Tool]:
+        """What its model may call, by name."""
+        ...
+
+    def new_call_id(self) -> CallId:
+        """The room's next call id."""
+        ...
+
+    def live(self, kind: EventKind, **data: Any) -> None:
+        """Tell the listeners something that is never stored."""
+        ...
+
+    def report(self, type: str, content: str, **metadata: Any) -> None:
+        """Write an entry in the owner inbox of its agent."""
+        ...
+
+    def failed_to_parent(self, error: str) -> None:
+        """Tell the parent, by mail, that the session failed."""
+        ...
+
+
+class Stopped(Exception):
+    """A StopRun arrived; what it left open was cancelled."""
+
+
+def halting(host: Host) -> bool:
+    """Tell whether a StopRun is unread: it ends calls and completions at once (M-85)."""
+    return any(stops(envelope) for envelope in host.state.unread())
+
+
+def tool_messages(host: Host) -> tuple[ToolMessage, ...]:
+    """Return the tool messages due to the last model turn; empty when none are."""
+    head = host.state.head
+    if head is None or head.role is not Role.MODEL or not head.calls:
+        return ()
+    return answers(head.calls, [host.table.get(request.id) for request in head.calls])
+
+
+def user_turn(
+    host: Host,
+    folded: Folded,
+    results: Sequence[ToolMessage],
+    *,
+    starts: bool = False,
+    injected: str = "",
+    provenance: Provenance | None = None,
+) -> tuple[list[Record], dict[str, Any]]:
+    """Return the rows of a user turn and what it changes in the record, to be stored as one.
+
+    Stored with the folded cursor, that commit is the acknowledgement of the mail in it (M-22).
+
+    Args:
+        host: The session.
+        folded: What R1 read.
+        results: One tool message per call of the last model turn.
+        starts: It is the first turn of a run.
+        injected: Words of the loop itself, behind the mail.
+        provenance: What kind of words.
+    """
+    state = host.state
+    turn = Turn(
+        index=state.next_index,
+        role=Role.USER,
+        text="\n\n".join(filter(None, (folded.text, injected))),
+        mail=folded.mail,
+        results=tuple(results),
+        provenance=provenance,
+    )
+    rows: list[Record] = []
+    if starts:
+        rows.append(state.event(EventKind.RUN_STARTED, turn=turn.index))
+    if folded.mail:
+        rows.append(
+            state.event(
+                EventKind.INBOX,
+                text=folded.text,
+                mail=[envelope.seq for envelope in folded.mail],
+                turn=turn.index,
+                starts_run=starts,
+            )
+        )
+    changes: dict[str, Any] = {"hops": folded.hops, "read_from": folded.read_from}
+    if folded.human:
+        changes["rounds_since_human"] = 0
+    return [*rows, turn], changes
+
+
+async def think(host: Host, mind: Mind, tools: Mapping[str, Tool]) -> Thought:
+    """Ask the model to answer the transcript, streaming to the listeners.
+
+    Raises:
+        Stopped: A StopRun arrived; the model was cancelled and what it said is void.
+        Exception: Whatever the model raised.
+    """
+    state = host.state
+    prompt = Prompt(
+        session=state.id,
+        agent=state.record.agent,
+        instructions=host.definition().instructions,
+        turns=tuple(state.turns),
+        tools=tuple(tool.spec for tool in tools.values()),
+    )
+    thinking = asyncio.get_running_loop().create_task(
+        _thought(mind, prompt, host), name=f"postroom:{state.record.name}:model"
+    )
+    thinking.add_done_callback(lambda _: host.bell.ring())
+    try:
+        await wait_until(lambda: (thinking.done() or halting(host)) or None, host.bell)
+        if not thinking.done():
+            raise Stopped
+        return thinking.result()
+    finally:
+        if not thinking.done():
+            thinking.cancel()
+            await asyncio.wait([thinking])
+            host.live(EventKind.TEXT_DISCARDED)
+
+
+async def _thought(mind: Mind, prompt: Prompt, host: Host) -> Thought:
+    return await mind.think(prompt, lambda text: host.live(EventKind.TEXT_DELTA, text=text))
+
+
+def numbered(host: Host, requests: Sequence[ToolRequest]) -> tuple[ToolRequest, ...]:
+    """Return ``requests`` with ids of ours: a provider's may repeat (trap 10)."""
+    return tuple(replace(request, id=host.new_call_id()) for request in requests)
+
+
+async def store_calling_turn(
+    host: Host, turn: Turn, tools: Mapping[str, Tool], **changes: Any
+) -> None:
+    """Store a model turn and the calls it makes, then start them.
+
+    Args:
+        host: The session.
+        turn: The model turn; its requests have ids.
+        tools: What may be called.
+        changes: Further fields of the record.
+    """
+    state, free = host.state, host.executor.free()
+    opened = [
+        host.table.opened(request, running=place < free) for place, request in enumerate(turn.calls)
+    ]
+    await state.commit(turn, *opened, calls=state.record.calls + len(opened), **changes)
+    for call in opened:
+        host.table.enter(call)
+    host.executor.start(turn.calls, tools)
+
+
+async def attend(host: Host, requests: Sequence[ToolRequest]) -> None:
+    """Wait until every call of the turn has ended.
+
+    Raises:
+        Stopped: A StopRun arrived; every call that was open is cancelled.
+        StoreFailed: A result could not be stored.
+    """
+
+    def over() -> bool | None:
+        calls = [host.table.get(request.id) for request in requests]
+        ended = all(call is not None and call.state.final for call in calls)
+        return (ended or host.executor.failure is not None or halting(host)) or None
+
+    await wait_until(over, host.bell)
+    if (failure := host.executor.failure) is not None:
+        host.executor.failure = None
+        raise failure
+    if halting(host):
+        await host.executor.cancel_all()
+        raise Stopped

@@ -1,0 +1,1 @@
+"""The tools Postroom itself gives to a model."""
