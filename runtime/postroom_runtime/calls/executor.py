@@ -78,6 +78,11 @@ class Executor:
         task.cancel()
         return ended
 
+    def abandon(self) -> None:
+        """Cancel every task and store nothing: the room closes. Recovery tells what became of them."""
+        for task in tuple(self._tasks.values()):
+            task.cancel()
+
     async def cancel_all(self) -> None:
         """End every call that runs or waits to run."""
         for id in tuple(self._tasks):

@@ -63,7 +63,7 @@ class DrainResult:
     """Names of the sessions that had not."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
     """How one run went: which mail it read, and what it ended with."""
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.contracts.turn import EndReason
+from postroom_runtime.stepper.state import SessionState
 
 if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
@@ -17,16 +18,16 @@ def close_session(room: "Room", session: "Session") -> None:
             close_session(room, child)
     if session.closed:
         return
-    session.closing = True
+    session.life.closing = True
     if session.running:
         # Its own task stores the end of the run, then that it is closed.
         session.stop()
     else:
-        store_closed(session)
-        session.end_task()
+        store_closed(session.life.state)
+        session.life.end()
 
 
-def store_closed(session: "Session") -> None:
-    """Store that ``session`` is closed; its mail and transcript stay readable."""
-    ended = session.end_reason or EndReason.CLOSED
-    session.state.commit_now(status=SessionStatus.CLOSED, end_reason=ended)
+def store_closed(state: SessionState) -> None:
+    """Store that a session is closed; its mail and transcript stay readable."""
+    ended = state.record.end_reason or EndReason.CLOSED
+    state.commit_now(status=SessionStatus.CLOSED, end_reason=ended)

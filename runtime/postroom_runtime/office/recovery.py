@@ -42,13 +42,13 @@ def _settle(room: "Room", session: Session) -> None:
         rows: list[Record] = []
         mail: list[Outgoing] = []
         for call in _open_calls(room, session):
-            ended, told = session.table.orphan(call)
+            ended, told = session.life.table.orphan(call)
             rows.append(ended)
             mail.append(told)
-        stopped = session.state.event(
+        stopped = session.life.state.event(
             EventKind.RUN_STOPPED, reason=EndReason.INTERRUPTED, rounds=0, turn=record.turns
         )
-        session.state.commit_now(
+        session.life.state.commit_now(
             *rows,
             stopped,
             mail=mail,
@@ -58,13 +58,13 @@ def _settle(room: "Room", session: Session) -> None:
             waterline=waterline + len(mail),
         )
     elif record.status is SessionStatus.IDLE:
-        session.state.commit_now(status=SessionStatus.READY, waterline=waterline)
+        session.life.state.commit_now(status=SessionStatus.READY, waterline=waterline)
     elif record.status is not SessionStatus.PAUSED and waterline > record.waterline:
-        session.state.commit_now(waterline=waterline)
+        session.life.state.commit_now(waterline=waterline)
 
 
 def _head(session: Session, record: SessionRecord) -> int:
-    unread = session.state.unread()
+    unread = session.life.state.unread()
     return unread[-1].seq if unread else record.cursor
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import Context
 from datetime import datetime
@@ -11,17 +10,17 @@ from typing import Any, Literal, overload
 
 from postroom_runtime.calls.tool import Tool
 from postroom_runtime.contracts.config import Agent
-from postroom_runtime.contracts.envelope import Envelope, Receipt
 from postroom_runtime.contracts.errors import PostroomError, UnknownRecipient
-from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.ids import CallId, SessionId, call_id, is_inbox_key, session_id
 from postroom_runtime.contracts.results import DrainResult, WaitResult
 from postroom_runtime.contracts.session_record import SessionRecord
 from postroom_runtime.mail.delivery import Delivery
 from postroom_runtime.mail.owner_inbox import OwnerInbox
-from postroom_runtime.mail.router import Letter, Posted, Router
+from postroom_runtime.mail.router import Router
 from postroom_runtime.models.script import Script
 from postroom_runtime.office.closing import close_session
+from postroom_runtime.office.home import Home
+from postroom_runtime.office.mail_verbs import MailVerbs
 from postroom_runtime.office.recovery import recover
 from postroom_runtime.office.roster import Roster
 from postroom_runtime.office.session import Session
@@ -29,10 +28,8 @@ from postroom_runtime.office.spawning import spawn
 from postroom_runtime.office.waiting import Waiting
 from postroom_runtime.storage.protocol import Storage
 
-log = logging.getLogger("postroom")
 
-
-class Room:
+class Room(MailVerbs):
     """A user's post office. Made by ``pr.open``; the notebook's own is ``pr.room()``.
 
     Args:
@@ -59,7 +56,7 @@ class Room:
         on_close: Callable[["Room"], None] = lambda room: None,
     ) -> None:
         self.storage, self.name, self.now = storage, name, now
-        self.context, self.find_tool = context, find_tool
+        self.find_tool = find_tool
         self.view_factory: Callable[[Session], Any] | None = None
         """Makes the live view of a session, where there is a notebook."""
         self.delivery = Delivery()
@@ -69,12 +66,10 @@ class Room:
         self.owner_inbox = OwnerInbox(storage, now)
         self.closed = False
         self._on_close = on_close
-        self._loop = loop
-        self._attached = False
+        self._home = Home(loop, context, self._moved_in, self._moved_out)
         self._sessions: dict[SessionId, Session] = {}
         self._session_numbers = 0
         self._call_numbers = 0
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._stop_listening = storage.bells(self.delivery.hear)
         recover(self)
         self._next_session = itertools.count(self._session_numbers + 1)
@@ -101,7 +96,7 @@ class Room:
         Raises:
             ConfigError: It is no Agent, or its model, tools or toolbox will not do.
         """
-        self._check_open()
+        self.check_open()
         self.roster.define(agent)
         self.owner_inbox.ensure(agent.slug)
         for session in self.sessions():
@@ -148,7 +143,7 @@ class Room:
             ConfigError: No such agent; a name or an option that will not do.
             NameTaken: An open session of another agent has the name.
         """
-        self._check_open()
+        self.check_open()
         self.attach()
         return spawn(
             self,
@@ -203,104 +198,14 @@ class Room:
         ]
         if not inbox:
             return found
-        return [*found, *(r for r in self.storage.records().values() if is_inbox_key(r.id))]
+        boxes = [r for r in self.storage.records().values() if is_inbox_key(r.id)]
+        both: list[Session | SessionRecord] = [*found, *boxes]
+        return both
 
     def people(self) -> dict[SessionId, SessionRecord]:
         """Return the record of every session ever spawned, closed ones too, by id."""
         records = self.storage.records()
         return {id: record for id, record in records.items() if not is_inbox_key(id)}
-
-    # ── mail ──
-
-    def send(
-        self,
-        to: "Session | str",
-        text: str,
-        *,
-        sender: "Session | str | None" = None,
-        interrupt: bool = False,
-        reply_to: str | None = None,
-        expects_reply: bool = False,
-        id: str | None = None,
-    ) -> Receipt:
-        """Send mail, from any thread; may block for the commit (milliseconds).
-
-        Args:
-            to: Name or id of the recipient.
-            text: What to say.
-            sender: Send as this session, under its permissions; None: as the owner.
-            interrupt: Ask the reader to break off what it waits for.
-            reply_to: The id of the mail this answers.
-            expects_reply: A hint to the reader.
-            id: An idempotency key.
-
-        Raises:
-            MailRefused: Unknown or closed recipient, not permitted, too many hops, full.
-            InboxReadOnly: ``to`` is an owner inbox.
-        """
-        self._check_open()
-        posted = self._post(to, text, sender, interrupt, reply_to, expects_reply, id)
-        receipt = posted.result()
-        self.hop(self.attach)
-        return receipt
-
-    async def asend(
-        self,
-        to: "Session | str",
-        text: str,
-        *,
-        sender: "Session | str | None" = None,
-        interrupt: bool = False,
-        reply_to: str | None = None,
-        expects_reply: bool = False,
-        id: str | None = None,
-    ) -> Receipt:
-        """Do what :meth:`send` does without blocking: for code on the loop."""
-        self._check_open()
-        self.attach()
-        return await self._post(to, text, sender, interrupt, reply_to, expects_reply, id)
-
-    def _post(
-        self,
-        to: "Session | str",
-        text: str,
-        sender: "Session | str | None",
-        interrupt: bool,
-        reply_to: str | None,
-        expects_reply: bool,
-        id: str | None,
-    ) -> Posted:
-        writer = self.session(sender) if isinstance(sender, str) else sender
-        letter = Letter(
-            text=text,
-            interrupt=interrupt,
-            in_reply_to=reply_to,
-            expects_reply=expects_reply,
-            id=id,
-        )
-        return self.router.post(to.id if isinstance(to, Session) else to, letter, writer)
-
-    def notify(
-        self,
-        agent: str,
-        content: str,
-        *,
-        metadata: Mapping[str, Json] | None = None,
-        actions: Sequence[Json] | None = None,
-    ) -> Receipt:
-        """Write an entry in the owner inbox of ``agent`` (I-19).
-
-        Raises:
-            ConfigError: No such agent, or the content is no text.
-        """
-        self._check_open()
-        if self.roster.get(agent) is None and not self.owner_inbox.exists(agent):
-            self.roster.named(agent)
-        return self.owner_inbox.write(agent, content, metadata=metadata, actions=actions).result()
-
-    def inbox(self, agent: str) -> list[Envelope]:
-        """Return the entries of ``agent``'s owner inbox, oldest first."""
-        return self.owner_inbox.entries(agent)
 
     # ── waiting ──
 
@@ -348,7 +253,7 @@ class Room:
         Raises:
             ConfigError: Not exactly one SELECT or EXPLAIN, or it is wrong.
         """
-        self._check_open()
+        self.check_open()
         return self.storage.sql(query)
 
     def describe(self) -> dict[str, object]:
@@ -358,7 +263,7 @@ class Room:
             **self.storage.describe(),
             "sessions": len(sessions),
             "unread": sum(session.unread for session in sessions),
-            "calls": sum(len(session.table.open_calls()) for session in sessions),
+            "calls": sum(len(session.life.table.open_calls()) for session in sessions),
         }
 
     def close(self) -> None:
@@ -367,9 +272,8 @@ class Room:
             return
         self.closed = True
         for session in self._sessions.values():
-            session.end_task()
-        for task in tuple(self._tasks):
-            task.cancel()
+            session.life.end()
+        self._home.leave()
         self._stop_listening()
         self.storage.close()
         self._on_close(self)
@@ -402,7 +306,12 @@ class Room:
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
         """The loop it lives on; None before its first spawn or await."""
-        return self._loop
+        return self._home.loop
+
+    @property
+    def context(self) -> Context | None:
+        """What its tasks run in."""
+        return self._home.context
 
     def attach(self) -> None:
         """Live on the running loop from now on, unless it lives on one already.
@@ -410,51 +319,24 @@ class Room:
         Raises:
             PostroomError: Called on another loop than the room's.
         """
-        running = asyncio._get_running_loop()
-        if self._loop is not None and self._loop.is_closed() and running is not None:
-            self._detach()
-        if not self._attached:
-            if self._loop is None:
-                if running is None:
-                    return
-                self._loop = running
-            self._attached = True
-            self.delivery.attach(self._loop, self.context)
-            for session in tuple(self._sessions.values()):
-                session.start(self._loop)
-        elif running is not None and running is not self._loop:
-            raise PostroomError(
-                f"{self!r} lives on another event loop. Use room.send from here, or "
-                "asyncio.run_coroutine_threadsafe(…, room.loop)."
-            )
-
-    def _detach(self) -> None:
-        for session in self._sessions.values():
-            session.end_task()
-        self._loop, self._attached = None, False
+        self._home.attach()
 
     def hop(self, function: Callable[..., object], *args: Any) -> None:
         """Run ``function(*args)`` on the room's loop, from any thread; at once when on it."""
-        if self._loop is None or asyncio._get_running_loop() is self._loop:
-            function(*args)
-        else:
-            self._loop.call_soon_threadsafe(function, *args, context=self.context)
+        self._home.hop(function, *args)
 
     def task(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any] | None:
         """Run ``work`` as a task on the room's loop; what it raises is logged, never lost."""
-        if self._loop is None or self._loop.is_closed():
-            work.close()
-            return None
-        context = self.context.copy() if self.context is not None else None
-        task = self._loop.create_task(work, name=f"postroom:{name}", context=context)
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-        return task
+        return self._home.task(work, name)
 
-    def _finished(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("%s failed", task.get_name(), exc_info=error)
+    def _moved_in(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.delivery.attach(loop, self.context)
+        for session in tuple(self._sessions.values()):
+            session.life.start(loop)
+
+    def _moved_out(self) -> None:
+        for session in self._sessions.values():
+            session.life.end()
 
     # ── for the modules of the office ──
 
@@ -476,8 +358,8 @@ class Room:
         """Make ``session`` reachable, and let it live where the room does."""
         self._sessions[session.id] = session
         self.router.register(session)
-        if self._attached and self._loop is not None:
-            session.start(self._loop)
+        if self._home.attached and self._home.loop is not None:
+            session.life.start(self._home.loop)
 
     def close_session(self, session: Session) -> None:
         """See :meth:`Session.close`."""
@@ -495,7 +377,12 @@ class Room:
             )
         return self.view_factory(session)
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise unless the room is open.
+
+        Raises:
+            PostroomError: It was closed; says how to open it again.
+        """
         if self.closed:
             raise PostroomError(
                 f"room {self.path} is closed: open it again with %postroom open {self.path}, "

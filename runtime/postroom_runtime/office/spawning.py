@@ -82,7 +82,7 @@ def _new(
     epoch = room.storage.claim(id, "kernel")
     room.storage.commit(id, epoch=epoch, version=0, cursor=0, rows=(record,), mail=first).result()
     session = Session(room, record, epoch)
-    session.options = options
+    session.life.options = options
     session.new = True
     room.admit(session)
     return session
@@ -99,8 +99,9 @@ def _again(
 ) -> Session:
     told = ["the same session goes on"]
     stored = session.status is SessionStatus.READY
-    if session.options.update(model, tools, bind):
-        session.state.commit_now(options=session.options.stored())
+    options = session.life.options
+    if options.update(model, tools, bind):
+        session.life.state.commit_now(options=options.stored())
         told.append("its options count from its next turn")
     if again and text is not None:
         session.send(text)

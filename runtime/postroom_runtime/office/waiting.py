@@ -121,14 +121,14 @@ class Waiting:
         receipt = await room.router.post(session.id, Letter(text=text, interrupt=interrupt))
 
         def look() -> RunEnd | str | None:
-            for end in session.ends:
+            for end in session.life.ends:
                 if end.after < receipt.seq <= end.cursor:
                     return end
             if session.idle:
                 return _why_not(session)
             return None
 
-        found = await wait_until(look, session.bell, timeout)
+        found: RunEnd | str | None = await wait_until(look, session.life.bell, timeout)
         if found is None:
             raise AnswerFailed(
                 session.name,
@@ -159,7 +159,7 @@ class Waiting:
 
 
 def _ended(session: "Session", id: str) -> bool:
-    call = session.table.get(id)
+    call = session.life.table.get(id)
     return call is not None and call.state.final
 
 
@@ -178,7 +178,7 @@ def _why_not(session: "Session") -> str:
         return "it is paused; the question waits for %resume"
     if status is SessionStatus.FAILED:
         return f"it failed: {session.error.splitlines()[0] if session.error else ''}"
-    if "user" not in session.definition().wake_on:
+    if "user" not in session.life.definition().wake_on:
         return f"its wake_on has no 'user' ({', '.join(WAKE_KINDS)}); the question waits"
     return "it did not run"
 

@@ -1,0 +1,279 @@
+"""The life of a session: the task that runs it, and what its runs need of the room."""
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from postroom_runtime.calls.executor import Executor
+from postroom_runtime.calls.table import CallTable
+from postroom_runtime.calls.tool import Tool
+from postroom_runtime.contracts.call import Call
+from postroom_runtime.contracts.config import AgentConfig
+from postroom_runtime.contracts.envelope import FromSystem, Outgoing, WatchedEvent
+from postroom_runtime.contracts.errors import ConfigError, MailRefused, PostroomError
+from postroom_runtime.contracts.event import Event, EventKind
+from postroom_runtime.contracts.ids import CallId, SessionId
+from postroom_runtime.contracts.journal import RowKind
+from postroom_runtime.contracts.results import RunEnd
+from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
+from postroom_runtime.contracts.turn import Turn
+from postroom_runtime.mail.permissions import wake_kind
+from postroom_runtime.models.model import Model
+from postroom_runtime.office.closing import store_closed
+from postroom_runtime.office.options import Options
+from postroom_runtime.office.roster import Definition
+from postroom_runtime.signals.bell import Bell, wait_until
+from postroom_runtime.stepper.loop import Run, settle, unsettled
+from postroom_runtime.stepper.receive_points import starts_run
+from postroom_runtime.stepper.state import SessionState
+from postroom_runtime.toolbox.mail_tools import mail_tools
+
+if TYPE_CHECKING:
+    from postroom_runtime.office.room import Room
+    from postroom_runtime.office.session import Session
+
+log = logging.getLogger("postroom")
+
+
+class Life:
+    """What ``stepper.Host`` asks for, and the one task of a session. Loop-bound.
+
+    Args:
+        session: Whose life.
+        room: Its room.
+        record: As stored.
+        epoch: Under which claim it is held.
+    """
+
+    def __init__(self, session: "Session", room: "Room", record: SessionRecord, epoch: int) -> None:
+        self._session, self._room = session, room
+        self.bell: Bell = room.delivery.bell(record.id)
+        self.state = SessionState(
+            record, room.storage, epoch, room.now, lambda: room.delivery.ring(record.id)
+        )
+        self.table = CallTable(record.id, room.storage, epoch, room.now)
+        self.options = Options(record.options)
+        self.ends: deque[RunEnd] = deque(maxlen=256)
+        """How the last runs went, oldest first."""
+        self.running = False
+        self.closing = False
+        self._trouble: tuple[int, str] | None = None
+        self._executor: Executor | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._loaded = False
+        self._made: tuple[Definition, int, Model, Mapping[str, Tool]] | None = None
+
+    # ── its agent ──
+
+    def defined(self) -> Definition | None:
+        """Its agent as defined in this kernel, or None."""
+        return self._room.roster.get(self.state.record.agent)
+
+    def made(self) -> tuple[Model, Mapping[str, Tool]] | None:
+        """Its model and tools, made once per definition and change of its options.
+
+        Raises:
+            ConfigError: What was given at spawn is not there in this kernel.
+        """
+        definition = self.defined()
+        if definition is None:
+            return None
+        made = self._made
+        if made is None or made[0] is not definition or made[1] != self.options.version:
+            model, tools = self.options.apply(definition, self._room)
+            made = self._made = (definition, self.options.version, model, tools)
+        return made[2], made[3]
+
+    def _needed(self) -> tuple[Definition, Model, Mapping[str, Tool]]:
+        definition, made = self.defined(), self.made()
+        if definition is None or made is None:
+            agent = self.state.record.agent
+            raise ConfigError(f"agent {agent} is not defined in this kernel: run its cell.")
+        return definition, *made
+
+    def definition(self) -> AgentConfig:
+        """Its agent's knobs as defined now."""
+        return self._needed()[0].agent
+
+    def model(self) -> Model:
+        """Its model as defined now."""
+        return self._needed()[1]
+
+    def tools(self) -> Mapping[str, Tool]:
+        """What its model may call: its agent's tools, and Postroom's own that it may use."""
+        definition, _, tools = self._needed()
+        wanted = definition.agent.toolbox
+        own = mail_tools(self._room.router, self._session, self.report)
+        mine = {tool.name: tool for tool in own if wanted is None or tool.name in wanted}
+        return {**tools, **mine}
+
+    @property
+    def executor(self) -> Executor:
+        """What runs its calls."""
+        limit = self.definition().max_concurrency
+        if self._executor is None or self._executor.max_concurrency != limit:
+            self._executor = Executor(
+                self.state.id, self.table, limit, self._room.context, self.bell.ring
+            )
+        return self._executor
+
+    # ── its room ──
+
+    def new_call_id(self) -> CallId:
+        """The room's next call id."""
+        return self._room.new_call_id()
+
+    def kind_of(self, other: SessionId) -> str:
+        """Return the word of ``wake_on`` for ``other``."""
+        return wake_kind(self._room.router.relation(self.state.id, other))
+
+    def live(self, kind: EventKind, **data: Any) -> None:
+        """Tell the listeners something that is never stored."""
+        delivery = self._room.delivery
+        if delivery.broadcast.heard:
+            at = self._room.now()
+            delivery.live(
+                Event(kind=kind, seq=delivery.last, session=self.state.id, at=at, data=data)
+            )
+
+    def report(self, type: str, content: str, **metadata: Any) -> None:
+        """Write an entry in the owner inbox of its agent."""
+        record = self.state.record
+        facts = {"session": record.id, "session_name": record.name, **metadata}
+        self._room.owner_inbox.write(record.agent, content, type=type, metadata=facts)
+
+    def failed_to_parent(self, error: str) -> None:
+        """Tell its parent, by mail, that it failed."""
+        record = self.state.record
+        parent = self._room.router.lookup(record.parent) if record.parent else None
+        if parent is None or parent.closed:
+            return
+        data = {"name": record.name, "error": error}
+        posted = self._room.router.deliver(
+            Outgoing(
+                session=parent.id,
+                sender=FromSystem(f"session:{record.name}"),
+                body=WatchedEvent(record.id, EventKind.SESSION_FAILED, data),
+                hops=record.hops,
+            )
+        )
+        told = parent.name
+
+        async def tell() -> None:
+            try:
+                await posted
+            except MailRefused as refusal:
+                self.report("refused", f"{told} was not told that {record.name} failed: {refusal}")
+
+        self._room.task(tell(), f"{record.name}:tell-parent")
+
+    # ── its task ──
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Live on ``loop``: run whenever mail gives a reason to."""
+        if self._task is None and not self.closed:
+            context = self._room.context.copy() if self._room.context is not None else None
+            name = f"postroom:{self.state.record.name}"
+            self._task = loop.create_task(self._live(), name=name, context=context)
+            self._task.add_done_callback(self._died)
+
+    def end(self) -> None:
+        """Stop living, without a word stored. Call on the loop, or when it will not run again."""
+        if self._task is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed already
+                self._task.cancel()
+                if self._executor is not None:
+                    self._executor.abandon()
+            self._task = None
+
+    def _died(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("session %s died", self.state.record.name, exc_info=error)
+            self._trouble = (0, f"{type(error).__name__}: {error}")
+            self._room.delivery.ring(self.state.id)
+
+    async def _live(self) -> None:
+        while not self.closing:
+            work = await wait_until(self._due, self.bell)
+            before = self.state.record
+            try:
+                if work == "run":
+                    self.running = True
+                    await Run(self).run()
+                else:
+                    await settle(self)
+            except PostroomError as error:
+                # The end could not be stored: what is stored still holds, and new mail tries again.
+                unread = self.state.unread()
+                self._trouble = (unread[-1].seq if unread else before.cursor, str(error))
+                log.error("session %s could not go on: %s", before.name, error)
+            finally:
+                if self.running:
+                    self.running = False
+                    after = self.state.record
+                    self.ends.append(
+                        RunEnd(
+                            after=before.cursor,
+                            cursor=after.cursor,
+                            reason=after.end_reason,
+                            first_turn=before.turns + 1,
+                            last_turn=after.turns,
+                        )
+                    )
+                self._room.delivery.ring(self.state.id)
+        if self.state.record.status is not SessionStatus.CLOSED:
+            store_closed(self.state)
+
+    def _due(self) -> str | None:
+        if self.closed or self.defined() is None:
+            return None
+        unread = self.state.unread()
+        if not unread:
+            return None
+        if self._trouble is not None:
+            if unread[-1].seq <= self._trouble[0]:
+                return None
+            self._trouble = None
+        self.load()
+        if unsettled(self):
+            return "settle"
+        return "run" if self.runnable() else None
+
+    def runnable(self) -> bool:
+        """Whether mail gives it a reason to run here."""
+        definition = self.defined()
+        if self.closed or definition is None or self._trouble is not None:
+            return False
+        unread = self.state.unread()
+        if not unread:
+            return False
+        self.load()
+        wake_on = frozenset(definition.agent.wake_on)
+        return starts_run(self.state.record, unread, self.state.placeholders, wake_on, self.kind_of)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, or is about to be."""
+        return self.closing or self.state.record.status is SessionStatus.CLOSED
+
+    @property
+    def idle(self) -> bool:
+        """Whether no run is under way, none is due, and no call runs."""
+        return not self.running and not self.table.open_calls() and not self.runnable()
+
+    @property
+    def trouble(self) -> str:
+        """Why it cannot even store how it ended; '' when it can."""
+        return self._trouble[1] if self._trouble else ""
+
+    def load(self) -> None:
+        """Read the transcript and the calls from the store, once."""
+        if self._loaded:
+            return
+        self._loaded = True
+        rows = self._room.storage.rows(self.state.id, kinds=(RowKind.TURN, RowKind.CALL))
+        self.state.load([row.record for row in rows if isinstance(row.record, Turn)])
+        self.table.load([row.record for row in rows if isinstance(row.record, Call)])

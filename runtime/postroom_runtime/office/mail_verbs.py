@@ -1,0 +1,128 @@
+"""The verbs of a room that send mail, and those of the owner inbox."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from postroom_runtime.contracts.envelope import Envelope, Receipt
+from postroom_runtime.contracts.extra import Json
+from postroom_runtime.mail.owner_inbox import OwnerInbox
+from postroom_runtime.mail.router import Letter, Posted, Router
+from postroom_runtime.office.roster import Roster
+
+if TYPE_CHECKING:
+    from postroom_runtime.office.session import Session
+
+
+class MailVerbs(ABC):
+    """What a room does with mail; :class:`Room` is the rest."""
+
+    router: Router
+    roster: Roster
+    owner_inbox: OwnerInbox
+
+    @abstractmethod
+    def session(self, key: str) -> "Session":
+        """Return an open session."""
+
+    @abstractmethod
+    def attach(self) -> None:
+        """Live on the running loop."""
+
+    @abstractmethod
+    def hop(self, function: Callable[..., object], *args: Any) -> None:
+        """Run a function on the room's loop."""
+
+    @abstractmethod
+    def check_open(self) -> None:
+        """Raise unless the room is open."""
+
+    def send(
+        self,
+        to: "Session | str",
+        text: str,
+        *,
+        sender: "Session | str | None" = None,
+        interrupt: bool = False,
+        reply_to: str | None = None,
+        expects_reply: bool = False,
+        id: str | None = None,
+    ) -> Receipt:
+        """Send mail, from any thread; may block for the commit (milliseconds).
+
+        Args:
+            to: Name or id of the recipient.
+            text: What to say.
+            sender: Send as this session, under its permissions; None: as the owner.
+            interrupt: Ask the reader to break off what it waits for.
+            reply_to: The id of the mail this answers.
+            expects_reply: A hint to the reader.
+            id: An idempotency key.
+
+        Raises:
+            MailRefused: Unknown or closed recipient, not permitted, too many hops, full.
+            InboxReadOnly: ``to`` is an owner inbox.
+        """
+        self.check_open()
+        posted = self._post(to, text, sender, interrupt, reply_to, expects_reply, id)
+        receipt = posted.result()
+        self.hop(self.attach)
+        return receipt
+
+    async def asend(
+        self,
+        to: "Session | str",
+        text: str,
+        *,
+        sender: "Session | str | None" = None,
+        interrupt: bool = False,
+        reply_to: str | None = None,
+        expects_reply: bool = False,
+        id: str | None = None,
+    ) -> Receipt:
+        """Do what :meth:`send` does without blocking: for code on the loop."""
+        self.check_open()
+        self.attach()
+        return await self._post(to, text, sender, interrupt, reply_to, expects_reply, id)
+
+    def _post(
+        self,
+        to: "Session | str",
+        text: str,
+        sender: "Session | str | None",
+        interrupt: bool,
+        reply_to: str | None,
+        expects_reply: bool,
+        id: str | None,
+    ) -> Posted:
+        writer = self.session(sender) if isinstance(sender, str) else sender
+        letter = Letter(
+            text=text,
+            interrupt=interrupt,
+            in_reply_to=reply_to,
+            expects_reply=expects_reply,
+            id=id,
+        )
+        return self.router.post(to if isinstance(to, str) else to.id, letter, writer)
+
+    def notify(
+        self,
+        agent: str,
+        content: str,
+        *,
+        metadata: Mapping[str, Json] | None = None,
+        actions: Sequence[Json] | None = None,
+    ) -> Receipt:
+        """Write an entry in the owner inbox of ``agent`` (I-19).
+
+        Raises:
+            ConfigError: No such agent, or the content is no text.
+        """
+        self.check_open()
+        if self.roster.get(agent) is None and not self.owner_inbox.exists(agent):
+            self.roster.named(agent)
+        return self.owner_inbox.write(agent, content, metadata=metadata, actions=actions).result()
+
+    def inbox(self, agent: str) -> list[Envelope]:
+        """Return the entries of ``agent``'s owner inbox, oldest first."""
+        return self.owner_inbox.entries(agent)
