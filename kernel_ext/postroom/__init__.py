@@ -1,1 +1,162 @@
-"""The facade."""
+"""Agents with mailboxes, live in a Jupyter kernel: ``%load_ext postroom``, ``import postroom as pr``.
+
+A name is imported when it is first used, so ``import postroom`` by itself is light.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from postroom.desk import NoRoom, open, room  # noqa: A004 - pr.open is the name of it
+    from postroom.extension import load_ipython_extension, unload_ipython_extension
+    from postroom_runtime.calls.tool import tool
+    from postroom_runtime.contracts.call import Call, CallState
+    from postroom_runtime.contracts.config import Agent, AgentConfig
+    from postroom_runtime.contracts.envelope import (
+        AgentMessage,
+        BodyKind,
+        Envelope,
+        Priority,
+        Receipt,
+        SenderKind,
+        UserMessage,
+    )
+    from postroom_runtime.contracts.errors import (
+        AlreadyAnswered,
+        AnswerFailed,
+        ConfigError,
+        InboxReadOnly,
+        MailboxFull,
+        MailRefused,
+        ModelError,
+        NameTaken,
+        NotPermitted,
+        PostroomError,
+        RoomLocked,
+        StaleRecord,
+        StoreFailed,
+        TooManyHops,
+        UnknownRecipient,
+        WaitInterrupted,
+        WaitTimedOut,
+    )
+    from postroom_runtime.contracts.event import Event, EventKind
+    from postroom_runtime.contracts.results import Answer, DrainResult, WaitResult, WokenBy
+    from postroom_runtime.contracts.session_record import SessionStatus
+    from postroom_runtime.contracts.turn import EndReason, Role, Turn, Usage
+    from postroom_runtime.models.script import call, say, script
+    from postroom_runtime.office.room import Room
+    from postroom_runtime.office.session import Session
+
+_FROM: Final = {
+    "postroom.desk": ("NoRoom", "open", "room"),
+    "postroom.extension": ("load_ipython_extension", "unload_ipython_extension"),
+    "postroom_runtime.calls.tool": ("tool",),
+    "postroom_runtime.contracts.call": ("Call", "CallState"),
+    "postroom_runtime.contracts.config": ("Agent", "AgentConfig"),
+    "postroom_runtime.contracts.envelope": (
+        "AgentMessage",
+        "BodyKind",
+        "Envelope",
+        "Priority",
+        "Receipt",
+        "SenderKind",
+        "UserMessage",
+    ),
+    "postroom_runtime.contracts.errors": (
+        "AlreadyAnswered",
+        "AnswerFailed",
+        "ConfigError",
+        "InboxReadOnly",
+        "MailRefused",
+        "MailboxFull",
+        "ModelError",
+        "NameTaken",
+        "NotPermitted",
+        "PostroomError",
+        "RoomLocked",
+        "StaleRecord",
+        "StoreFailed",
+        "TooManyHops",
+        "UnknownRecipient",
+        "WaitInterrupted",
+        "WaitTimedOut",
+    ),
+    "postroom_runtime.contracts.event": ("Event", "EventKind"),
+    "postroom_runtime.contracts.results": ("Answer", "DrainResult", "WaitResult", "WokenBy"),
+    "postroom_runtime.contracts.session_record": ("SessionStatus",),
+    "postroom_runtime.contracts.turn": ("EndReason", "Role", "Turn", "Usage"),
+    "postroom_runtime.models.script": ("call", "say", "script"),
+    "postroom_runtime.office.room": ("Room",),
+    "postroom_runtime.office.session": ("Session",),
+}
+
+_MODULE: Final = {name: module for module, names in _FROM.items() for name in names}
+
+__all__ = [  # noqa: RUF022 - what people use first stands first
+    "room",
+    "open",
+    "Agent",
+    "AgentConfig",
+    "tool",
+    "script",
+    "call",
+    "say",
+    "Room",
+    "Session",
+    "Receipt",
+    "WaitResult",
+    "WokenBy",
+    "Answer",
+    "DrainResult",
+    "Envelope",
+    "UserMessage",
+    "AgentMessage",
+    "BodyKind",
+    "SenderKind",
+    "Priority",
+    "Turn",
+    "Role",
+    "EndReason",
+    "Usage",
+    "Call",
+    "CallState",
+    "Event",
+    "EventKind",
+    "SessionStatus",
+    "PostroomError",
+    "MailRefused",
+    "UnknownRecipient",
+    "NotPermitted",
+    "TooManyHops",
+    "MailboxFull",
+    "InboxReadOnly",
+    "NameTaken",
+    "NoRoom",
+    "AlreadyAnswered",
+    "AnswerFailed",
+    "StaleRecord",
+    "RoomLocked",
+    "StoreFailed",
+    "ConfigError",
+    "ModelError",
+    "WaitTimedOut",
+    "WaitInterrupted",
+    "load_ipython_extension",
+    "unload_ipython_extension",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for, and keep it."""
+    module = _MODULE.get(name)
+    if module is None:
+        raise AttributeError(f"module 'postroom' has no attribute {name!r}")
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return what Tab offers behind ``pr.``."""
+    return sorted([*globals(), *__all__])

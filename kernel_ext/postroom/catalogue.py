@@ -88,7 +88,7 @@ SPAWN: Final = Magic(
     head="SLUG",
     head_names=Names.AGENT,
     options=(
-        _knob("as", Value.TEXT, "NAME", "its name; default the slug and a number"),
+        _knob("as", Value.TEXT, "NAME", "its name; default the slug"),
         _knob("parent", Value.TEXT, "NAME", "the session it is a child of", Names.SESSION),
         _MODEL,
         _TOOLS,
@@ -231,8 +231,8 @@ CLOSE: Final = Magic(
 SESSIONS: Final = Magic(
     name="sessions",
     summary="List the sessions of the room; returns them as a list.",
-    options=(Option(name="closed", help="closed ones too"),),
-    example="%sessions",
+    options=(Option(name="hidden", help="those that were started hidden too"),),
+    example="%sessions\nopen = %sessions",
 )
 
 MAIL: Final = Magic(

@@ -50,13 +50,12 @@ class SessionLike(Protocol):
         ...
 
     @property
-    def status(self) -> str:
-        """What it is doing."""
-        ...
-
-    @property
     def unread(self) -> int:
         """How many mails it has not read."""
+        ...
+
+    def status_words(self) -> str:
+        """What it is doing, and what it needs to run."""
         ...
 
 
@@ -76,18 +75,16 @@ class Receipts(list[Receipt]):
 # ── Sessions ──
 
 
-def session_grid(sessions: Sequence[SessionLike], *, needs: Mapping[str, str]) -> Grid:
+def session_grid(sessions: Sequence[SessionLike]) -> Grid:
     """Return the listing of sessions: children below their parents, indented.
 
     Args:
         sessions: In the order they were made.
-        needs: By session id, what keeps it from running: ``needs agent reviewer``.
     """
     rows = []
     for session, depth in _as_tree(sessions):
-        need = needs.get(session.id, "")
-        status = f"{session.status} ({need})" if need else str(session.status)
         name = "  " * depth + session.name
+        status = session.status_words()
         rows.append((name, session.id, session.agent, status, str(session.unread)))
     return Grid(
         (

@@ -49,6 +49,9 @@ class Listed:
     status: str = "idle"
     unread: int = 0
 
+    def status_words(self) -> str:
+        return self.status
+
 
 YOU = FromUser()
 
@@ -167,15 +170,14 @@ def test_children_stand_below_their_parents() -> None:
             Listed("s-0001", "lead"),
             Listed("s-0002", "other", unread=2),
             Listed("s-0003", "child", parent="s-0001"),
-            Listed("s-0004", "grandchild", parent="s-0003", status="ready"),
+            Listed("s-0004", "grandchild", parent="s-0003", status="ready (needs agent echo)"),
             Listed("s-0005", "orphan", parent="s-9999"),
-        ],
-        needs={"s-0004": "needs agent echo"},
+        ]
     )
 
     assert [row[0] for row in grid.rows] == ["lead", "  child", "    grandchild", "other", "orphan"]
     assert grid.rows[2] == ("    grandchild", "s-0004", "echo", "ready (needs agent echo)", "0")
-    assert "%spawn" in session_grid([], needs={}).empty
+    assert "%spawn" in session_grid([]).empty
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""The magics, one module per concern."""

@@ -1,0 +1,64 @@
+"""The magics that look and change nothing: ``%sessions``, ``%mail``, ``%transcript``, ``%calls``."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from IPython.core.magic import magics_class
+
+from postroom.caller import caller
+from postroom.catalogue import CALLS, MAIL, SESSIONS, TRANSCRIPT
+from postroom.display import call_grid, mail_grid, session_grid
+from postroom.magics.base import DeskMagics, magic
+from postroom.tables import Table
+from postroom.transcripts import Transcript
+
+
+@magics_class
+class LookMagics(DeskMagics):
+    """What looks and changes nothing."""
+
+    @magic(SESSIONS)
+    def sessions(self, line: str, local_ns: Mapping[str, Any] | None = None) -> Any:
+        """See ``catalogue.SESSIONS``."""
+        looked = caller()
+        parsed = self.read(SESSIONS, line, local_ns)
+        found = self.room.sessions(hidden=parsed.has("hidden"))
+        table = Table(found, session_grid(found), width=self.desk.width)
+        return self.give(table, parsed, looked)
+
+    @magic(MAIL)
+    def mail(self, line: str, local_ns: Mapping[str, Any] | None = None) -> Any:
+        """See ``catalogue.MAIL``."""
+        looked = caller()
+        parsed = self.read(MAIL, line, local_ns)
+        session = self.room.session(parsed.head)
+        found = session.mail(unread=parsed.has("unread"))
+        grid = mail_grid(found, names=self._names(), of=session.name, cursor=session.cursor)
+        return self.give(Table(found, grid, width=self.desk.width), parsed, looked)
+
+    @magic(TRANSCRIPT)
+    def transcript(self, line: str, local_ns: Mapping[str, Any] | None = None) -> Any:
+        """See ``catalogue.TRANSCRIPT``."""
+        looked = caller()
+        parsed = self.read(TRANSCRIPT, line, local_ns)
+        session = self.room.session(parsed.head)
+        turns = session.transcript()
+        if (last := parsed.count_of("last")) is not None:
+            turns = turns[max(0, len(turns) - last) :]
+        return self.give(Transcript(turns, of=session.name), parsed, looked)
+
+    @magic(CALLS)
+    def calls(self, line: str, local_ns: Mapping[str, Any] | None = None) -> Any:
+        """See ``catalogue.CALLS``."""
+        looked = caller()
+        parsed = self.read(CALLS, line, local_ns)
+        room = self.room
+        sessions = [room.session(parsed.head)] if parsed.head else room.sessions(hidden=True)
+        found = sorted(
+            (call for session in sessions for call in session.calls()), key=lambda call: call.id
+        )
+        table = Table(found, call_grid(found, names=self._names()), width=self.desk.width)
+        return self.give(table, parsed, looked)
+
+    def _names(self) -> dict[str, str]:
+        return {id: record.name for id, record in self.room.people().items()}
