@@ -58,6 +58,8 @@ def build(form: ModelForm) -> "PydanticModel":
     if key is None and server is None:
         raise _key_missing(form)
     try:
+        import pydantic_ai.direct  # noqa: F401  Asked for on the loop later, where reading stalls.
+
         return _made(form, key, server)
     except ImportError as error:
         package = form.provider if form.provider in ("anthropic", "google") else None

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["messages_of", "parameters_of", "text_of", "thought_of"]
 
+_NO_RESULT: Final = "not run: the turn ended before it"
+"""What a model is told of a call that nothing answered, because its run was cut there."""
+
 _SHOWN: Final = 2000
 """Characters of unreadable arguments that are quoted back to the model."""
 
@@ -42,14 +45,15 @@ def messages_of(prompt: Prompt, provider: str) -> "list[ModelMessage]":
 
     messages: list[ModelMessage] = []
     heard: list[Turn] = []
+    calls: Sequence[ToolRequest] = ()
     for turn in prompt.turns:
         if turn.role is Role.USER:
             heard.append(turn)
         elif turn.text or turn.calls:
-            messages += _request(heard)
-            heard = []
+            messages += _request(heard, calls)
             messages.append(_response(turn, provider))
-    messages += _request(heard)
+            heard, calls = [], turn.calls
+    messages += _request(heard, calls)
     if isinstance(last := messages[-1], ModelRequest):
         messages[-1] = replace(last, instructions=prompt.instructions or None)
     return repair_messages(messages)
@@ -109,7 +113,8 @@ def text_of(response: "ModelResponse") -> str:
     return "".join(part.content for part in response.parts if isinstance(part, TextPart))
 
 
-def _request(turns: Sequence[Turn]) -> "Iterable[ModelRequest]":
+def _request(turns: Sequence[Turn], calls: Sequence[ToolRequest]) -> "Iterable[ModelRequest]":
+    """Return what was heard after a model turn that made ``calls``, as one request or none."""
     from pydantic_ai.messages import (
         ModelRequest,
         ModelRequestPart,
@@ -119,10 +124,10 @@ def _request(turns: Sequence[Turn]) -> "Iterable[ModelRequest]":
 
     # The outcome of a failed call stays the default: otherwise some providers are sent the failure
     # in a wrapping of the library's, and the model would not read what its turn says.
+    told = {message.call: message.content for turn in turns for message in turn.results}
     parts: list[ModelRequestPart] = [
-        ToolReturnPart(message.tool, message.content, tool_call_id=message.call)
-        for turn in turns
-        for message in turn.results
+        ToolReturnPart(call.tool, told.get(call.id, _NO_RESULT), tool_call_id=call.id)
+        for call in calls
     ]
     if text := "\n\n".join(turn.text for turn in turns if turn.text):
         parts.append(UserPromptPart(text))

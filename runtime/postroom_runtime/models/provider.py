@@ -1,8 +1,10 @@
 """Any provider's model, through ``pydantic_ai``, which is imported when it is first asked."""
 
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -15,7 +17,12 @@ from postroom_runtime.models.building import build, environment, key_names
 from postroom_runtime.models.forms import ModelForm
 from postroom_runtime.models.history import messages_of, parameters_of, text_of, thought_of
 from postroom_runtime.models.model import Emit, Prompt, Thought
-from postroom_runtime.models.provider_errors import Where, model_error, wait_before_retry
+from postroom_runtime.models.provider_errors import (
+    Where,
+    model_error,
+    unreadable,
+    wait_before_retry,
+)
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
@@ -24,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ProviderMind", "ProviderModel"]
 
+_A = TypeVar("_A")
+_B = TypeVar("_B")
 _Environment: TypeAlias = tuple[str | None, str | None]
 
 # An HTTP client belongs to the loop it was first used on, and to the key it was built with.
@@ -52,20 +61,17 @@ class ProviderModel:
         return ProviderMind(self._source, self._load)
 
     async def _load(self) -> "PydanticModel":
+        """Import what is needed and build the client, in a thread; again for another loop or key."""
         source = self._source
         if not isinstance(source, ModelForm):
-            # Its class is imported already; only `direct` may not be, which is quick then.
+            if "pydantic_ai.direct" not in sys.modules:
+                await _in_thread(import_module, "pydantic_ai.direct")
             return source
         built = _BUILT.get({})
         _BUILT.set(built)
         env = environment(source)
         if source not in built or built[source][0] != env:
-            limiter = _ONE_AT_A_TIME.get(None) or anyio.CapacityLimiter(1)
-            _ONE_AT_A_TIME.set(limiter)
-            model = await anyio.to_thread.run_sync(
-                build, source, abandon_on_cancel=True, limiter=limiter
-            )
-            built[source] = env, model
+            built[source] = env, await _in_thread(build, source)
         return built[source][1]
 
 
@@ -96,30 +102,37 @@ class ProviderMind:
         Raises:
             ModelError: The provider failed for good, or its key or package is missing.
         """
+        model = await self._load()
         from pydantic_ai.exceptions import AgentRunError, UserError
 
-        model = await self._load()
+        ask = self._asking(model, prompt)
         shown = _Shown(emit)
         tries = 0
         while True:
             tries += 1
             try:
-                response = await self._ask(model, prompt, shown)
+                response = await ask(shown)
             except (AgentRunError, UserError) as error:
                 wait = None if shown.any else wait_before_retry(error, tries)
                 if wait is None:
                     where = self._where(model)
                     raise model_error(error, where, tries=tries, shown=shown.any) from error
                 await anyio.sleep(wait)
+            except Exception as error:
+                if not isinstance(self._source, ModelForm):
+                    raise  # The object was handed over: its function may raise what it likes.
+                # Whatever a server babbles, the library trips over it somewhere; that is no bug here.
+                raise unreadable(error, self._where(model)) from error
             else:
                 return self._thought(response, model)
 
     def close(self) -> None:
         """Nothing is held between two requests."""
 
-    async def _ask(
-        self, model: "PydanticModel", prompt: Prompt, shown: "_Shown"
-    ) -> "ModelResponse":
+    def _asking(
+        self, model: "PydanticModel", prompt: Prompt
+    ) -> "Callable[[_Shown], Awaitable[ModelResponse]]":
+        """Return what sends ``prompt`` to ``model``, once each time."""
         from pydantic_ai.direct import model_request, model_request_stream
 
         # Anthropic refuses calls in a transcript of tools that the request does not declare.
@@ -128,26 +141,31 @@ class ProviderMind:
         parameters = parameters_of(prompt, declare_used=off)
         settings = _settings(model, tools_off=off and bool(parameters.function_tools))
 
-        answering = False
-        self._unpaid += 1
-        try:
-            if not _streams(model):
-                response = await model_request(
-                    model, messages, model_settings=settings, model_request_parameters=parameters
-                )
-                shown.emit(text_of(response))
-                return response
-            async with model_request_stream(
+        async def whole(shown: _Shown) -> "ModelResponse":
+            response = await model_request(
                 model, messages, model_settings=settings, model_request_parameters=parameters
-            ) as stream:
-                answering = True
-                async for event in stream:
-                    shown.emit(_piece(event))
-                return stream.get()
-        except Exception:
-            if not answering:
-                self._unpaid -= 1  # A refusal costs nothing; what is cancelled may do.
-            raise
+            )
+            shown.emit(text_of(response))
+            return response
+
+        async def streamed(shown: _Shown) -> "ModelResponse":
+            answering = False
+            self._unpaid += 1
+            try:
+                async with model_request_stream(
+                    model, messages, model_settings=settings, model_request_parameters=parameters
+                ) as stream:
+                    answering = True
+                    async for event in stream:
+                        shown.emit(_piece(event))
+                    return stream.get()
+            except Exception:
+                if not answering:
+                    self._unpaid -= 1  # A refusal costs nothing; what is cancelled may do.
+                raise
+
+        # A FunctionModel may have been given a function for whole answers only.
+        return whole if getattr(model, "stream_function", model) is None else streamed
 
     def _thought(self, response: "ModelResponse", model: "PydanticModel") -> Thought:
         thought = thought_of(response, _provider(model))
@@ -157,9 +175,10 @@ class ProviderMind:
                 f"{name}: the provider's content filter withheld the answer: word it otherwise.",
                 model=name,
             )
-        owed = Usage(requests=self._unpaid - 1)
+        # The cut ones before it, and this one.
+        usage = replace(thought.usage, requests=max(self._unpaid, 1))
         self._unpaid = 0
-        return replace(thought, usage=thought.usage + owed)
+        return replace(thought, usage=usage)
 
     def _where(self, model: "PydanticModel") -> Where:
         source = self._source
@@ -181,14 +200,16 @@ class _Shown:
             self._emit(text)
 
 
+async def _in_thread(slow: Callable[[_A], _B], argument: _A) -> _B:
+    """Run what imports off the loop, one at a time; who is cancelled does not wait for it."""
+    limiter = _ONE_AT_A_TIME.get(None) or anyio.CapacityLimiter(1)
+    _ONE_AT_A_TIME.set(limiter)
+    return await anyio.to_thread.run_sync(slow, argument, abandon_on_cancel=True, limiter=limiter)
+
+
 def _provider(model: "PydanticModel") -> str:
     """Return who answers: what one leaves on a turn is handed back to the same one alone."""
     return f"{model.system} {model.base_url or ''}".rstrip()
-
-
-def _streams(model: "PydanticModel") -> bool:
-    # A FunctionModel may have been given a function for whole answers only.
-    return getattr(model, "stream_function", model) is not None
 
 
 def _settings(model: "PydanticModel", *, tools_off: bool) -> "ModelSettings":

@@ -9,13 +9,13 @@ from postroom_runtime.contracts.extra import Json
 if TYPE_CHECKING:
     from pydantic_ai.exceptions import AgentRunError, UserError
 
-__all__ = ["TRIES", "Where", "model_error", "wait_before_retry"]
+__all__ = ["TRIES", "Where", "model_error", "unreadable", "wait_before_retry"]
 
 TRIES: Final = 3
 """Requests for one thought, the first included."""
 
 _WAITS: Final = (1.0, 4.0)
-"""Seconds before the second and the third try, unless the provider asks for more."""
+"""Seconds before the second and the third try, unless the provider says how long."""
 
 _LONGEST_WAIT: Final = 60.0
 """Seconds; a provider that asks for a longer wait is not waited for."""
@@ -60,7 +60,7 @@ def wait_before_retry(error: "AgentRunError | UserError", tries: int) -> float |
     else:
         passing = e.ModelConnectionError, e.ModelRateLimitError, e.ModelServerError
         curable = isinstance(error, (*passing, e.ModelUnavailableError))
-    wait = max(_WAITS[tries - 1], error.retry_after or 0.0)
+    wait = error.retry_after or _WAITS[tries - 1]
     return wait if curable and wait <= _LONGEST_WAIT else None
 
 
@@ -84,6 +84,18 @@ def model_error(
     said = _said(error)
     line = f"{where.model}{f' ({status})' if status else ''}: {what}{said and f' It said: {said}'}"
     return ModelError(line, model=where.model, status=status)
+
+
+def unreadable(error: Exception, where: Where) -> ModelError:
+    """Return what to say of an answer that the library could make nothing of."""
+    what = f"{type(error).__name__}: {' '.join(str(error).split())[:_DETAIL]}"
+    at = f" at {where.server}" if where.server else ""
+    return ModelError(
+        f"{where.model}: the answer{at} cannot be read ({what}): is that an OpenAI-compatible server?"
+        if where.server
+        else f"{where.model}: the answer cannot be read ({what}).",
+        model=where.model,
+    )
 
 
 def _what(error: "AgentRunError | UserError", where: Where) -> str:

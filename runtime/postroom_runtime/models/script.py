@@ -22,8 +22,8 @@ A script is a function of the turn it should answer::
 * ``yield say("…")`` streams text that belongs to the turn; the turn goes on.
 * ``yield "text"`` ends the model turn with that text: how an async generator answers, which cannot
   return one. Should the run go on all the same, because mail extended it, the generator goes on
-  with None and ``turn`` shows the mail; otherwise it is closed. A generator that has returned is
-  called anew.
+  with None and ``turn`` shows the mail; otherwise it is closed. A generator that has returned, or
+  has nothing left after its text, is called anew.
 * When the run ends, is stopped or the session fails, the generator is closed: its ``finally`` runs
   at once. An async one cannot wait for anything there.
 

@@ -79,7 +79,11 @@ class ScriptMind:
     async def _think(self, prompt: Prompt, emit: Emit) -> Thought:
         if self._generator is not None and self._turn is not None:
             self._turn.show(prompt)
-            return await self._play(self._generator, self._brought(prompt), emit)
+            had_answered = self._asked == 0
+            thought = await self._play(self._generator, self._brought(prompt), emit)
+            if thought.text or thought.calls or self._generator is not None or not had_answered:
+                return thought
+            # It had nothing left to say after its answer, as if it had returned with it.
 
         self._turn = ScriptTurn(prompt)
         answer = self._function(self._turn)
