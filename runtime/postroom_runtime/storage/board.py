@@ -81,15 +81,20 @@ class Board(ABC):
         the journal where it was trimmed; consumes nothing.
         """
         mail: dict[SessionId, list[Envelope]] = {}
-        trimmed: list[tuple[SessionId, int, int]] = []
+        trimmed: list[tuple[SessionId, int, int]] | None = None
         with self._lock:
             for session, seq in after.items():
                 box = self._boxes.get(session)
-                mail[session] = [] if box is None else box.after(seq)
-                if box is not None and seq < box.base:
-                    trimmed.append((session, seq, box.base))
-        for session, seq, base in trimmed:
-            mail[session] = self._read_mail(session, seq, base) + mail[session]
+                if box is None:
+                    mail[session] = []
+                elif seq >= box.base:
+                    mail[session] = box.log[seq - box.base :]
+                else:
+                    mail[session] = box.log[:]
+                    trimmed = [*(trimmed or ()), (session, seq, box.base)]
+        if trimmed is not None:
+            for session, seq, base in trimmed:
+                mail[session] = self._read_mail(session, seq, base) + mail[session]
         return mail
 
     def find(self, session: SessionId, id: MailId) -> Envelope | None:

@@ -8,7 +8,7 @@ from postroom_runtime.contracts.session_record import SessionRecord, SessionStat
 
 def counts(body: Body) -> bool:
     """Tell whether mail with ``body`` counts towards the bound on unread mail (M-32)."""
-    return not isinstance(body, EXEMPT)
+    return type(body) not in EXEMPT
 
 
 class Box:
@@ -47,10 +47,6 @@ class Box:
             read = self.log[self.cursor - self.base : cursor - self.base]
             self.unread -= sum(counts(each.body) for each in read)
             self.cursor = cursor
-
-    def after(self, seq: int) -> list[Envelope]:
-        """Return the held mail above ``seq``."""
-        return self.log[max(0, seq - self.base) :]
 
     def held(self, seq: int) -> Envelope | None:
         """Return mail ``seq`` if it is held in memory."""

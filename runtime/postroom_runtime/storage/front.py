@@ -34,16 +34,18 @@ from postroom_runtime.storage.commit_rules import check_cursor, record_of
 from postroom_runtime.storage.pending import Refused
 from postroom_runtime.storage.protocol import Committed, Pending
 from postroom_runtime.storage.quick import maker
-from postroom_runtime.storage.receipts import counted_number
+from postroom_runtime.storage.receipts import Stamp, counted_number
 
 T = TypeVar("T")
 
 _envelope = maker(Envelope)
 _receipt = maker(Receipt)
-_row = maker(Row)
+make_row = maker(Row)
 
-Found: TypeAlias = Mapping[MailId, Sequence[Receipt]]
-"""What the journal holds under some ids: a receipt for every mailbox that accepted the id."""
+Found: TypeAlias = Mapping[MailId, Sequence[Stamp]]
+"""What the journal holds under some ids, in every mailbox that accepted them."""
+
+_NOTHING: Found = {}
 
 
 @dataclass(slots=True)
@@ -84,14 +86,9 @@ class Front(Board):
 
     # ── what a store does with a decision; called under the lock ──
 
-    def _ready(self) -> None:
-        """Wait, giving the lock away, until a decision may be made; raise ``StoreFailed`` if none may."""
-        if self._closed is not None:
-            raise self._closed
-
     @abstractmethod
-    def _keep_mail(self, row: Row, receipt: Receipt, box: Box) -> Pending[Receipt]:
-        """Store and publish one mail."""
+    def _keep_mail(self, envelope: Envelope, box: Box, note: str) -> Pending[Receipt]:
+        """Store and publish one mail, as the next row."""
 
     @abstractmethod
     def _keep_repeat(self, receipt: Receipt, box: Box) -> Pending[Receipt]:
@@ -114,17 +111,15 @@ class Front(Board):
         accepted before; the hops; the bound. A given id of the form that the room counts out itself
         is refused when another mailbox has it: such an id names one mail in the whole room.
 
-        Raises:
-            ConfigError: A given id breaks the rules of ids; nothing of the batch is accepted.
+        Raises (from the pending):
+            ConfigError: A given id breaks the rules of ids.
         """
-        for each in batch:
-            if each.id is not None:
-                check_given_id(each.id)
         try:
             with self._lock:
-                self._ready()
+                if self._closed is not None:
+                    raise self._closed
                 if self._receipts.complete:
-                    return self._accept_all(batch, {})
+                    return self._accept_all(batch, _NOTHING)
             return self._after_look_up(batch, lambda found: self._accept_all(batch, found))
         except StoreFailed as failed:
             return [Refused(failed) for _ in batch]
@@ -145,12 +140,8 @@ class Front(Board):
         ``session``. The epoch is not compared: in a one-process room nobody else can have claimed.
 
         Raises:
-            ConfigError: A given id breaks the rules of ids.
             ValueError: The commit contradicts itself or the store; see ``commit_rules``.
         """
-        for each in mail:
-            if each.id is not None:
-                check_given_id(each.id)
         record = record_of(session, version, cursor, rows)
         try:
             return self._after_look_up(
@@ -172,7 +163,8 @@ class Front(Board):
         asked_at = 0
         while True:
             with self._lock:
-                self._ready()
+                if self._closed is not None:
+                    raise self._closed
                 if self._window is not None and self._accepted - asked_at >= self._window:
                     found = {}
                 missing = self._forgotten(mail, found)
@@ -194,18 +186,22 @@ class Front(Board):
 
     def _accept_all(self, batch: Sequence[Outgoing], found: Found) -> list[Pending[Receipt]]:
         at = self._now()
-        return [self._accept_one(each, at, found) for each in batch]
-
-    def _accept_one(self, mail: Outgoing, at: datetime, found: Found) -> Pending[Receipt]:
-        try:
-            box = self._box_for(mail)
-            first = None if mail.id is None else self._first(mail.session, mail.id, found)
-            if first is None:
-                row, receipt = self._promise(mail, box, at)
-                return self._keep_mail(row, receipt, box)
-            return self._keep_repeat(_repeated(first, mail), box)
-        except (MailRefused, ConfigError) as refused:
-            return Refused(refused)
+        outcomes: list[Pending[Receipt]] = []
+        for mail in batch:
+            try:
+                box = self._boxes.get(mail.session)
+                if box is None or box.closed:
+                    raise self._unknown(mail.session)
+                first = None if mail.id is None else self._first(mail.session, mail.id, found)
+                if first is None:
+                    envelope = self._promise(mail, box, at)
+                    outcome = self._keep_mail(envelope, box, mail.note)
+                else:
+                    outcome = self._keep_repeat(_repeated(first, mail), box)
+            except (MailRefused, ConfigError) as refused:
+                outcome = Refused(refused)
+            outcomes.append(outcome)
+        return outcomes
 
     def _commit(
         self,
@@ -243,7 +239,7 @@ class Front(Board):
             if isinstance(each, Event) and each.seq == 0:
                 each = replace(each, seq=self._n)
             owner = each.session if isinstance(each, (Call, Event)) else session
-            promise.rows.append(_row(self._n, owner, at, each))
+            promise.rows.append(make_row(self._n, owner, at, each))
         try:
             for letter in mail:
                 promise.receipts.append(self._promise_in(promise, letter, at, found))
@@ -253,23 +249,24 @@ class Front(Board):
         return self._keep_commit(promise)
 
     def _promise_in(self, promise: Promise, mail: Outgoing, at: datetime, found: Found) -> Receipt:
-        box = self._box_for(mail)
+        box = self._boxes.get(mail.session)
+        if box is None or box.closed:
+            raise self._unknown(mail.session)
         first = None if mail.id is None else self._first(mail.session, mail.id, found)
         if first is not None:
             return _repeated(first, mail)
-        row, receipt = self._promise(mail, box, at)
-        promise.rows.append(row)
-        return receipt
+        envelope = self._promise(mail, box, at)
+        self._n += 1
+        promise.rows.append(make_row(self._n, mail.session, at, envelope))
+        return receipt_for(envelope, mail.note)
 
-    def _box_for(self, mail: Outgoing) -> Box:
-        box = self._boxes.get(mail.session)
-        if box is None or box.closed:
-            reachable = [name for name, each in self._boxes.items() if not each.closed]
-            raise UnknownRecipient(mail.session, reachable[:8], closed=box is not None)
-        return box
+    def _unknown(self, session: SessionId) -> UnknownRecipient:
+        reachable = [name for name, each in self._boxes.items() if not each.closed]
+        return UnknownRecipient(session, reachable[:8], closed=session in self._boxes)
 
-    def _first(self, session: SessionId, id: MailId, found: Found) -> Receipt | None:
-        """Return the first receipt of a given id, if it was ever accepted in ``session``."""
+    def _first(self, session: SessionId, id: MailId, found: Found) -> Stamp | None:
+        """Return what was first accepted in ``session`` under a given id, if anything."""
+        check_given_id(id)
         first = self._receipts.find(session, id)
         elsewhere = found.get(id, ())
         if first is None:
@@ -284,38 +281,43 @@ class Front(Board):
                 )
         return first
 
-    def _promise(self, mail: Outgoing, box: Box, at: datetime) -> tuple[Row, Receipt]:
-        """Take the numbers of a new mail."""
+    def _promise(self, mail: Outgoing, box: Box, at: datetime) -> Envelope:
+        """Take the numbers of a new mail, all but that of its row."""
         if mail.max_hops is not None and mail.hops > mail.max_hops:
             raise TooManyHops(mail.hops, mail.max_hops)
-        body, session = mail.body, mail.session
+        body, id, priority = mail.body, mail.id, mail.priority
         if counts(body):
             if box.limit is not None and box.unread >= box.limit:
-                raise MailboxFull(session, box.unread, box.limit)
+                raise MailboxFull(mail.session, box.unread, box.limit)
             box.unread += 1
+        elif isinstance(body, Control):
+            # M-82: a control breaks a wait whatever priority its sender thought of.
+            priority = Priority.INTERRUPT
         self._accepted = number = self._accepted + 1
-        if mail.id is None:
+        if id is None:
             if self._ahead:
-                while number in self._ahead:
-                    number += 1
-                if number > self._accepted:
-                    self._ahead.add(number)
+                number = self._free_number(number)
             id = mail_id(number)
         else:
-            id = mail.id
             taken = counted_number(id)
             if taken is not None and taken > number:
                 self._ahead.add(taken)
-        # M-82: a control breaks a wait whatever priority its sender thought of.
-        priority = Priority.INTERRUPT if isinstance(body, Control) else mail.priority
         box.head = seq = box.head + 1
-        self._n += 1
         envelope = _envelope(
-            id, seq, session, mail.sender, priority, mail.hops, at, body, mail.lowered
+            id, seq, mail.session, mail.sender, priority, mail.hops, at, body, mail.lowered
         )
-        receipt = _receipt(id, seq, session, False, priority, mail.lowered, "", mail.note)
-        self._receipts.add(receipt)
-        return _row(self._n, session, at, envelope), receipt
+        # A store that keeps all mail in memory notes the mail itself; others keep what is small.
+        self._receipts.add(envelope if self._window is None else receipt_for(envelope))
+        return envelope
+
+    def _free_number(self, number: int) -> int:
+        """Return the first number from ``number`` on whose id nobody gave yet, and take it."""
+        free = number
+        while free in self._ahead:
+            free += 1
+        if free > number:
+            self._ahead.add(free)
+        return free
 
     # ── taking promises back ──
 
@@ -344,8 +346,12 @@ class Front(Board):
                 self._ahead.discard(taken)
 
 
-def _repeated(first: Receipt, mail: Outgoing) -> Receipt:
-    """Return the first receipt once more, with what this sender should be told."""
+def receipt_for(stamp: Stamp, note: str = "", *, duplicate: bool = False) -> Receipt:
+    """Return the receipt for accepted mail; ``note`` is what this sender should be told."""
     return _receipt(
-        first.id, first.seq, first.session, True, first.priority, first.lowered, "", mail.note
+        stamp.id, stamp.seq, stamp.session, duplicate, stamp.priority, stamp.lowered, "", note
     )
+
+
+def _repeated(first: Stamp, mail: Outgoing) -> Receipt:
+    return receipt_for(first, mail.note, duplicate=True)

@@ -1,6 +1,7 @@
 """A room in memory: what it accepts is published at once and gone with the process (M-26)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from postroom_runtime.contracts.envelope import Envelope, Receipt
@@ -10,7 +11,7 @@ from postroom_runtime.contracts.journal import Row, RowKind, kind_of
 from postroom_runtime.contracts.session_record import SessionRecord
 from postroom_runtime.storage.box import Box, counts
 from postroom_runtime.storage.clock import Clock, utc_now
-from postroom_runtime.storage.front import Front, Promise
+from postroom_runtime.storage.front import Front, Promise, make_row, receipt_for
 from postroom_runtime.storage.pending import Settled
 from postroom_runtime.storage.protocol import Committed, Pending
 from postroom_runtime.storage.receipts import counted_number
@@ -26,31 +27,32 @@ class MemoryStorage(Front):
 
     def __init__(self, now: Clock = utc_now, rows: Iterable[Row] = ()) -> None:
         super().__init__(now, window=None)
-        self._rows: list[Row] = []
+        self._journal: list[Row | Envelope] = []
+        """Every row, row ``n`` at ``n - 1``; of mail the envelope alone, which tells all the rest."""
         self._by_session: dict[SessionId, list[Row]] = {}
-        """``_rows`` by session, up to where somebody last asked for one."""
+        """The journal by session, up to where somebody last asked for one."""
         self._filed = 0
         for row in rows:
             self._replay(row)
 
     # ── keeping what was decided ──
 
-    def _keep_mail(self, row: Row, receipt: Receipt, box: Box) -> Pending[Receipt]:
-        self._rows.append(row)
-        box.log.append(row.record)  # type: ignore[arg-type]  # the row of a mail holds its envelope
+    def _keep_mail(self, envelope: Envelope, box: Box, note: str) -> Pending[Receipt]:
+        self._n = self._head = n = self._n + 1
+        self._journal.append(envelope)
+        box.log.append(envelope)
         self._counts[box.kind] += 1
-        self._head = row.n
         if self._ahead:
             self._ahead.discard(self._accepted)
         if self._listeners:
-            self._tell((row,))
-        return Settled(receipt)
+            self._tell((make_row(n, envelope.session, envelope.accepted_at, envelope),))
+        return Accepted(envelope, note)
 
     def _keep_repeat(self, receipt: Receipt, box: Box) -> Pending[Receipt]:
         return Settled(receipt)
 
     def _keep_commit(self, promise: Promise) -> Pending[Committed]:
-        self._rows.extend(promise.rows)
+        self._journal.extend(promise.rows)
         self._publish(promise.rows)
         self._ahead = {each for each in self._ahead if each > self._accepted}
         self._tell(promise.rows)
@@ -74,9 +76,9 @@ class MemoryStorage(Front):
             if taken is not None:
                 self._ahead.add(taken)
             self._ahead.discard(self._accepted)
-            self._receipts.add(receipt_of(record))
+            self._receipts.add(record)
         self._n = row.n
-        self._rows.append(row)
+        self._journal.append(row)
         self._publish((row,))
 
     # ── reading ──
@@ -90,16 +92,26 @@ class MemoryStorage(Front):
         """Return published rows with ``n > after`` in commit order, of one session or of all."""
         with self._lock:
             if session is None:
-                chosen = self._rows[max(0, after) :]
+                start = max(0, after)
+                chosen = list(map(_as_row, count(start + 1), self._journal[start:]))
             else:
-                for row in self._rows[self._filed :]:
+                for row in map(_as_row, count(self._filed + 1), self._journal[self._filed :]):
                     self._by_session.setdefault(row.session, []).append(row)
-                self._filed = len(self._rows)
+                self._filed = len(self._journal)
                 chosen = [row for row in self._by_session.get(session, ()) if row.n > after]
         if kinds is None:
             return chosen
         wanted = frozenset(kinds)
         return [row for row in chosen if kind_of(row.session, row.record) in wanted]
+
+    def fetch(self, after: Mapping[SessionId, int]) -> dict[SessionId, list[Envelope]]:
+        """Return the mail of each session with ``seq`` above the given one (M-20)."""
+        mail: dict[SessionId, list[Envelope]] = {}
+        with self._lock:
+            for session, seq in after.items():
+                box = self._boxes.get(session)
+                mail[session] = [] if box is None else box.log[seq:]
+        return mail
 
     def trim(self, upto: Mapping[SessionId, int]) -> None:
         """Do nothing: here the memory is the journal, and the journal stays (M-33)."""
@@ -124,12 +136,28 @@ class MemoryStorage(Front):
             self._closed = StoreFailed("nothing was stored", "the room is closed", "Open it again.")
 
 
-def receipt_of(mail: Envelope) -> Receipt:
-    """Return the receipt that the sender of ``mail`` got, but for what it was told besides."""
-    return Receipt(
-        id=mail.id,
-        seq=mail.seq,
-        session=mail.session,
-        priority=mail.priority,
-        lowered=mail.lowered,
-    )
+def _as_row(n: int, kept: Row | Envelope) -> Row:
+    return kept if isinstance(kept, Row) else make_row(n, kept.session, kept.accepted_at, kept)
+
+
+class Accepted:
+    """The receipt of mail that is published already, made only if somebody wants to see it."""
+
+    __slots__ = ("_envelope", "_note")
+
+    def __init__(self, envelope: Envelope, note: str) -> None:
+        self._envelope = envelope
+        self._note = note
+
+    def done(self) -> bool:
+        """Return True."""
+        return True
+
+    def result(self, timeout: float | None = None) -> Receipt:
+        """Return the receipt."""
+        return receipt_for(self._envelope, self._note)
+
+    def __await__(self) -> Generator[Any, None, Receipt]:
+        """Return the receipt without giving way to other tasks."""
+        return receipt_for(self._envelope, self._note)
+        yield  # makes this a generator, as awaiting demands
