@@ -90,13 +90,17 @@ class Life:
     def _needed(self) -> tuple[Definition, Model, Mapping[str, Tool]]:
         definition, made = self.defined(), self.made()
         if definition is None or made is None:
-            agent = self.state.record.agent
-            raise ConfigError(f"agent {agent} is not defined in this kernel: run its cell.")
+            raise ConfigError(self._needs_agent())
         return definition, *made
+
+    def _needs_agent(self) -> str:
+        return f"agent {self.state.record.agent} is not defined in this kernel: run its cell."
 
     def definition(self) -> AgentConfig:
         """Its agent's knobs as defined now."""
-        return self._needed()[0].agent
+        if (definition := self.defined()) is None:
+            raise ConfigError(self._needs_agent())
+        return definition.agent
 
     def model(self) -> Model:
         """Its model as defined now."""
