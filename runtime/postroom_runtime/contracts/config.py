@@ -53,9 +53,8 @@ def _strings(what: str) -> tuple[str, Callable[[Any], bool]]:
 
 def _strategy(v: Any) -> bool:
     if isinstance(v, Mapping):
-        ms = v.get("milliseconds")
-        return v.get("tag") == "yieldOnTimeout" and isinstance(ms, (int, float)) and ms >= 0
-    return v in YIELD_STRATEGIES
+        return v.get("tag") == "yieldOnTimeout" and _number(0)[1](v.get("milliseconds"))
+    return isinstance(v, str) and v in YIELD_STRATEGIES
 
 
 _FLAG: tuple[str, Callable[[Any], bool]] = ("True or False", lambda v: isinstance(v, bool))
