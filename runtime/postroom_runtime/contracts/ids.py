@@ -28,14 +28,15 @@ def check_name(name: object, what: str = "session") -> str:
     Raises:
         ConfigError: Not 1 to 64 letters, digits, ``_``, ``.`` or ``-``, or the reserved ``inbox``.
     """
+    a = "an" if what[:1] in "aeiou" else "a"
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigError(
-            f"{name!r} cannot name a {what}: use 1 to 64 letters, digits, '_', '.' or '-'.",
+            f"{name!r} cannot name {a} {what}: use 1 to 64 letters, digits, '_', '.' or '-'.",
             value=name,
         )
     if name.lower() == OWNER_INBOX:
         raise ConfigError(
-            f"{name!r} cannot name a {what}: it is reserved for the owner inbox. Choose another.",
+            f"{name!r} cannot name {a} {what}: it is reserved for the owner inbox. Choose another.",
             value=name,
         )
     return name
