@@ -1,5 +1,8 @@
 """Our turns as a provider's messages, and back (M-42, M-47, M-48)."""
 
+import asyncio
+import functools
+import json
 from typing import Any
 
 import pytest
@@ -78,10 +81,20 @@ def test_what_only_the_provider_understands_goes_back_to_it_under_our_ids() -> N
     assert response.provider_name == "anthropic"
 
 
+def test_a_call_that_the_provider_stored_keeps_its_id_and_so_does_its_result() -> None:
+    response = ModelResponse(
+        [ToolCallPart("run-tests", "{}", "call_xyz", id="fc_1", provider_name="openai")]
+    )
+
+    turns = [user("go"), stored(response), user("", result("call_0001", "ok"))]
+    _, answer, back = messages_of(prompt(*turns), HERE)
+
+    assert [getattr(part, "tool_call_id", None) for part in answer.parts] == ["call_xyz"]
+    assert [getattr(part, "tool_call_id", None) for part in back.parts] == ["call_xyz"]
+
+
 def test_it_survives_the_store_byte_by_byte() -> None:
     """Opaque JSON is JSON: stored and read again it makes the same request."""
-    import json
-
     turn = stored(signed())
     read = model(turn.text, *turn.calls, opaque=json.loads(json.dumps(turn.opaque)))
 
@@ -210,13 +223,15 @@ def test_every_transcript_makes_a_request_that_a_strict_server_takes_m42(asked: 
     assert isinstance(last.parts[-1], UserPromptPart)
 
 
+@functools.cache
+def openai_adapter() -> OpenAIChatModel:
+    return OpenAIChatModel("test", provider=OpenAIProvider("http://127.0.0.1/v1", "key"))
+
+
 def wire(messages: list[ModelMessage]) -> Any:
     """What the OpenAI adapter would send of these messages."""
-    import asyncio
-
-    adapter = OpenAIChatModel("test", provider=OpenAIProvider("http://127.0.0.1/v1", "key"))
     parameters = parameters_of(prompt(user("x")))
-    mapped = asyncio.run(adapter._map_messages(messages, parameters))
+    mapped = asyncio.run(openai_adapter()._map_messages(messages, parameters))
     return {
         "model": "test",
         "stream": True,

@@ -57,10 +57,11 @@ def build(form: ModelForm) -> "PydanticModel":
     key, server = environment(form)
     if key is None and server is None:
         raise _key_missing(form)
+    client = _http_client(form)
     try:
         import pydantic_ai.direct  # noqa: F401  Asked for on the loop later, where reading stalls.
 
-        return _made(form, key, server)
+        return _made(form, key, server, client)
     except ImportError as error:
         package = form.provider if form.provider in ("anthropic", "google") else None
         wanted = f"postroom[{package}]" if package else "pydantic-ai-slim[openai]"
@@ -70,45 +71,53 @@ def build(form: ModelForm) -> "PydanticModel":
         ) from error
 
 
-def _made(form: ModelForm, key: str | None, server: str | None) -> "PydanticModel":
+def _made(
+    form: ModelForm, key: str | None, server: str | None, client: "httpx2.AsyncClient"
+) -> "PydanticModel":
     # The retries are ours alone: a client that tried again by itself would triple every wait.
     match form.provider:
         case "anthropic":
             from pydantic_ai.models.anthropic import AnthropicModel
             from pydantic_ai.providers.anthropic import AnthropicProvider
 
-            anthropic = AnthropicProvider(api_key=key, http_client=_http_client())
+            anthropic = AnthropicProvider(api_key=key, http_client=client)
             return AnthropicModel(form.name, provider=anthropic, settings={"max_retries": 0})
         case "google":
             from pydantic_ai.models.google import GoogleModel
             from pydantic_ai.providers.google import GoogleProvider
 
-            google = GoogleProvider(api_key=key, http_client=_http_client())
+            google = GoogleProvider(api_key=key, http_client=client)
             return GoogleModel(form.name, provider=google, settings={"max_retries": 0})
         case "ollama":
             from pydantic_ai.models.ollama import OllamaModel
             from pydantic_ai.providers.ollama import OllamaProvider
 
-            ollama = OllamaProvider(server, key, http_client=_http_client())
+            ollama = OllamaProvider(server, key, http_client=client)
             return OllamaModel(form.name, provider=ollama, settings={"max_retries": 0})
         case _:
             from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
             from pydantic_ai.providers.openai import OpenAIProvider
 
-            openai = OpenAIProvider(server, key or _NO_KEY, http_client=_http_client())
+            openai = OpenAIProvider(server, key or _NO_KEY, http_client=client)
             kind = OpenAIResponsesModel if form.provider == "openai" else OpenAIChatModel
             return kind(form.name, provider=openai, settings={"max_retries": 0})
 
 
-def _http_client() -> "httpx2.AsyncClient":
+def _http_client(form: ModelForm) -> "httpx2.AsyncClient":
     import httpx2
 
     # No connection is kept for later: local servers drop idle ones, which fails the next request,
     # and nothing tells a model that its room or its loop has ended, to close them then.
-    return httpx2.AsyncClient(
-        timeout=httpx2.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
-        limits=httpx2.Limits(max_keepalive_connections=0),
-    )
+    try:
+        return httpx2.AsyncClient(
+            timeout=httpx2.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
+            limits=httpx2.Limits(max_keepalive_connections=0),
+        )
+    except (ImportError, ValueError) as error:
+        raise ModelError(
+            f"{form.text}: the proxy set in the environment cannot be used: {error}",
+            model=form.text,
+        ) from error
 
 
 def _key_missing(form: ModelForm) -> ModelError:

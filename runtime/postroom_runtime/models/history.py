@@ -1,8 +1,8 @@
 """Our turns as a provider's messages, and a provider's answer as our thought. Pure.
 
 The transcript is ours; what only a provider understands (signatures of its thinking, its own ids) is
-kept beside it on the model turn as JSON and handed back to the same provider. Ids of calls are ours
-throughout: those of providers may repeat.
+kept beside it on the model turn as JSON and handed back to the same provider. Ids of calls are ours,
+for those of providers may repeat; only where a provider has stored the call itself does its id stay.
 """
 
 import json
@@ -46,14 +46,16 @@ def messages_of(prompt: Prompt, provider: str) -> "list[ModelMessage]":
     messages: list[ModelMessage] = []
     heard: list[Turn] = []
     calls: Sequence[ToolRequest] = ()
+    ids: Sequence[str] = ()
     for turn in prompt.turns:
         if turn.role is Role.USER:
             heard.append(turn)
         elif turn.text or turn.calls:
-            messages += _request(heard, calls)
-            messages.append(_response(turn, provider))
-            heard, calls = [], turn.calls
-    messages += _request(heard, calls)
+            messages += _request(heard, calls, ids)
+            response = _restored(turn, provider) or _rebuilt(turn)
+            messages.append(response)
+            heard, calls, ids = [], turn.calls, [part.tool_call_id for part in _made(response)]
+    messages += _request(heard, calls, ids)
     if isinstance(last := messages[-1], ModelRequest):
         messages[-1] = replace(last, instructions=prompt.instructions or None)
     return repair_messages(messages)
@@ -91,11 +93,9 @@ def thought_of(response: "ModelResponse", provider: str) -> Thought:
         response: The whole answer.
         provider: Who gave it: the system and its address.
     """
-    from pydantic_ai.messages import ToolCallPart
-
     return Thought(
         text=text_of(response),
-        calls=tuple(_call(part) for part in response.parts if isinstance(part, ToolCallPart)),
+        calls=tuple(_call(part) for part in _made(response)),
         usage=Usage(
             requests=1,
             input_tokens=response.usage.input_tokens,
@@ -113,8 +113,23 @@ def text_of(response: "ModelResponse") -> str:
     return "".join(part.content for part in response.parts if isinstance(part, TextPart))
 
 
-def _request(turns: Sequence[Turn], calls: Sequence[ToolRequest]) -> "Iterable[ModelRequest]":
-    """Return what was heard after a model turn that made ``calls``, as one request or none."""
+def _made(response: "ModelResponse") -> "list[ToolCallPart]":
+    """Return the calls of ``response`` that are ours to make."""
+    from pydantic_ai.messages import ToolCallPart
+
+    return [part for part in response.parts if isinstance(part, ToolCallPart)]
+
+
+def _request(
+    turns: Sequence[Turn], calls: Sequence[ToolRequest], ids: Sequence[str]
+) -> "Iterable[ModelRequest]":
+    """Return what was heard after a model turn that made ``calls``, as one request or none.
+
+    Args:
+        turns: The user turns since then; may be empty.
+        calls: What they answer.
+        ids: What each of the calls goes out as.
+    """
     from pydantic_ai.messages import (
         ModelRequest,
         ModelRequestPart,
@@ -126,8 +141,8 @@ def _request(turns: Sequence[Turn], calls: Sequence[ToolRequest]) -> "Iterable[M
     # in a wrapping of the library's, and the model would not read what its turn says.
     told = {message.call: message.content for turn in turns for message in turn.results}
     parts: list[ModelRequestPart] = [
-        ToolReturnPart(call.tool, told.get(call.id, _NO_RESULT), tool_call_id=call.id)
-        for call in calls
+        ToolReturnPart(call.tool, told.get(call.id, _NO_RESULT), tool_call_id=id)
+        for call, id in zip(calls, ids, strict=True)
     ]
     if text := "\n\n".join(turn.text for turn in turns if turn.text):
         parts.append(UserPromptPart(text))
@@ -135,11 +150,9 @@ def _request(turns: Sequence[Turn], calls: Sequence[ToolRequest]) -> "Iterable[M
         yield ModelRequest(parts)
 
 
-def _response(turn: Turn, provider: str) -> "ModelResponse":
+def _rebuilt(turn: Turn) -> "ModelResponse":
     from pydantic_ai.messages import ModelResponse, ModelResponsePart, TextPart, ToolCallPart
 
-    if (kept := _restored(turn, provider)) is not None:
-        return kept
     parts: list[ModelResponsePart] = [TextPart(turn.text)] if turn.text else []
     parts += [ToolCallPart(call.tool, dict(call.arguments), call.id) for call in turn.calls]
     return ModelResponse(parts)
@@ -158,20 +171,21 @@ def _restored(turn: Turn, provider: str) -> "ModelResponse | None":
     if not isinstance(response, ModelResponse):
         return None
 
-    theirs = [part for part in response.parts if isinstance(part, ToolCallPart)]
-    if [part.tool_name for part in theirs] != [call.tool for call in turn.calls]:
+    if [part.tool_name for part in _made(response)] != [call.tool for call in turn.calls]:
         return None  # The turn was stored with other calls than the provider made.
     ours = iter(turn.calls)
     parts = [
-        _with_our_id(part, next(ours)) if isinstance(part, ToolCallPart) else part
+        _as_called(part, next(ours)) if isinstance(part, ToolCallPart) else part
         for part in response.parts
     ]
     return replace(response, parts=parts)
 
 
-def _with_our_id(part: "ToolCallPart", call: ToolRequest) -> "ToolCallPart":
+def _as_called(part: "ToolCallPart", call: ToolRequest) -> "ToolCallPart":
     args: Any = dict(call.arguments) if call.malformed else part.args
-    return replace(part, tool_call_id=call.id, args=args)
+    # An item that the provider stored under an id of its own may be looked up, its call id included.
+    id = part.tool_call_id if part.id else call.id
+    return replace(part, tool_call_id=id, args=args)
 
 
 def _kept(response: "ModelResponse", provider: str) -> Json:
@@ -187,7 +201,8 @@ def _kept(response: "ModelResponse", provider: str) -> Json:
 
     if all(plain(part) for part in response.parts):
         return None
-    [message] = ModelMessagesTypeAdapter.dump_python([response], mode="json")
+    [message] = ModelMessagesTypeAdapter.dump_python([response], mode="json", exclude_none=True)
+    message.pop("usage", None)  # On the turn already.
     return {"provider": provider, "message": message}
 
 

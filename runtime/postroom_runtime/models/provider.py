@@ -19,6 +19,7 @@ from postroom_runtime.models.history import messages_of, parameters_of, text_of,
 from postroom_runtime.models.model import Emit, Prompt, Thought
 from postroom_runtime.models.provider_errors import (
     Where,
+    all_failed,
     model_error,
     unreadable,
     wait_before_retry,
@@ -37,7 +38,7 @@ _Environment: TypeAlias = tuple[str | None, str | None]
 
 # An HTTP client belongs to the loop it was first used on, and to the key it was built with.
 _BUILT: Final[RunVar[dict[ModelForm, "tuple[_Environment, PydanticModel]"]]] = RunVar("built")
-_ONE_AT_A_TIME: Final[RunVar[anyio.CapacityLimiter]] = RunVar("one_at_a_time")
+_BUILDING: Final[RunVar[anyio.Lock]] = RunVar("building")
 
 
 class ProviderModel:
@@ -67,12 +68,13 @@ class ProviderModel:
             if "pydantic_ai.direct" not in sys.modules:
                 await _in_thread(import_module, "pydantic_ai.direct")
             return source
-        built = _BUILT.get({})
-        _BUILT.set(built)
-        env = environment(source)
-        if source not in built or built[source][0] != env:
-            built[source] = env, await _in_thread(build, source)
-        return built[source][1]
+        built = _of_this_loop(_BUILT, dict)
+        # One import at a time; who comes second finds what the first one built.
+        async with _of_this_loop(_BUILDING, anyio.Lock):
+            env = environment(source)
+            if source not in built or built[source][0] != env:
+                built[source] = env, await _in_thread(build, source)
+            return built[source][1]
 
 
 class ProviderMind:
@@ -103,7 +105,7 @@ class ProviderMind:
             ModelError: The provider failed for good, or its key or package is missing.
         """
         model = await self._load()
-        from pydantic_ai.exceptions import AgentRunError, UserError
+        from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup, UserError
 
         ask = self._asking(model, prompt)
         shown = _Shown(emit)
@@ -119,6 +121,8 @@ class ProviderMind:
                     raise model_error(error, where, tries=tries, shown=shown.any) from error
                 await anyio.sleep(wait)
             except Exception as error:
+                if isinstance(error, FallbackExceptionGroup):
+                    raise all_failed(error, self._where(model)) from error
                 if not isinstance(self._source, ModelForm):
                     raise  # The object was handed over: its function may raise what it likes.
                 # Whatever a server babbles, the library trips over it somewhere; that is no bug here.
@@ -201,10 +205,16 @@ class _Shown:
 
 
 async def _in_thread(slow: Callable[[_A], _B], argument: _A) -> _B:
-    """Run what imports off the loop, one at a time; who is cancelled does not wait for it."""
-    limiter = _ONE_AT_A_TIME.get(None) or anyio.CapacityLimiter(1)
-    _ONE_AT_A_TIME.set(limiter)
-    return await anyio.to_thread.run_sync(slow, argument, abandon_on_cancel=True, limiter=limiter)
+    """Run what imports off the loop; who is cancelled does not wait for it."""
+    return await anyio.to_thread.run_sync(slow, argument, abandon_on_cancel=True)
+
+
+def _of_this_loop(var: RunVar[_A], new: Callable[[], _A]) -> _A:
+    try:
+        return var.get()
+    except LookupError:
+        var.set(made := new())
+        return made
 
 
 def _provider(model: "PydanticModel") -> str:

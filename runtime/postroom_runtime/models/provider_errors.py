@@ -7,9 +7,9 @@ from postroom_runtime.contracts.errors import ModelError
 from postroom_runtime.contracts.extra import Json
 
 if TYPE_CHECKING:
-    from pydantic_ai.exceptions import AgentRunError, UserError
+    from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup, UserError
 
-__all__ = ["TRIES", "Where", "model_error", "unreadable", "wait_before_retry"]
+__all__ = ["TRIES", "Where", "all_failed", "model_error", "unreadable", "wait_before_retry"]
 
 TRIES: Final = 3
 """Requests for one thought, the first included."""
@@ -84,6 +84,19 @@ def model_error(
     said = _said(error)
     line = f"{where.model}{f' ({status})' if status else ''}: {what}{said and f' It said: {said}'}"
     return ModelError(line, model=where.model, status=status)
+
+
+def all_failed(group: "FallbackExceptionGroup", where: Where) -> ModelError:
+    """Return what to say when every model of a fallback failed: each one's reason, in their order."""
+    from pydantic_ai.exceptions import ModelAPIError
+
+    reasons = [
+        str(model_error(error, Where(error.model_name)))
+        if isinstance(error, ModelAPIError)
+        else " ".join(str(error).split())
+        for error in group.exceptions
+    ]
+    return ModelError(f"{where.model}: {' '.join(reasons)}", model=where.model)
 
 
 def unreadable(error: Exception, where: Where) -> ModelError:
