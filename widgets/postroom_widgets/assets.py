@@ -2,7 +2,8 @@
 
 Each file in ``static/`` is a plain ES module of named exports that imports its neighbours only, so
 browsers and tests run the files as they are. A widget's code travels as one text: here the files
-are laid one after the other, and the lines that tie them together go.
+are laid one after the other, and the lines that tie them together go. So do comments on lines of
+their own and indentation, because every saved widget carries the whole text.
 """
 
 import re
@@ -13,6 +14,8 @@ from typing import Final
 
 STATIC: Final = Path(__file__).parent / "static"
 
+_COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*.*?\*/[ \t]*)\n", re.MULTILINE | re.DOTALL)
+_INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
 _IMPORT = re.compile(r"^import\s[^;]*?from\s+\"\./[\w-]+\.js\";\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class)\b)", re.MULTILINE)
 
@@ -23,13 +26,17 @@ def script(names: Sequence[str]) -> str:
 
     Args:
         names: File stems in ``static/``; a file stands after all it imports. Names at the top of
-            the files must differ, for they share one scope.
+            the files must differ, for they share one scope. No text in them spans lines.
     """
     texts = [(STATIC / f"{name}.js").read_text("utf-8") for name in names]
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", text)) for text in texts)
+    return _plain("".join(_EXPORT.sub("", _IMPORT.sub("", text)) for text in texts))
 
 
 @cache
 def sheet(names: Sequence[str]) -> str:
     """Return the style sheets ``names``, in this order, as one."""
-    return "\n".join((STATIC / f"{name}.css").read_text("utf-8") for name in names)
+    return _plain("".join((STATIC / f"{name}.css").read_text("utf-8") for name in names))
+
+
+def _plain(text: str) -> str:
+    return _INDENT.sub("", _COMMENT.sub("", text))

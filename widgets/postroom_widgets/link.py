@@ -14,6 +14,7 @@ import logging
 import secrets
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextvars import Context, copy_context
 from dataclasses import replace
 from typing import Any, Final, Protocol
 from weakref import WeakValueDictionary
@@ -53,12 +54,12 @@ class WatchedRoom(Protocol):
         """What people call it."""
         ...
 
-    def hop(self, fn: Callable[..., object], *args: Any) -> None:
-        """Run ``fn`` soon on the room's loop; from any thread."""
+    def hop(self, function: Callable[..., object], *args: Any) -> None:
+        """Run ``function`` on the room's loop; from any thread."""
         ...
 
-    def task(self, coro: Coroutine[Any, Any, Any], *, name: str) -> "asyncio.Task[Any]":
-        """Run ``coro`` on the room's loop; what it raises is logged."""
+    def task(self, work: Coroutine[Any, Any, Any], name: str) -> "asyncio.Task[Any] | None":
+        """Run ``work`` on the room's loop; what it raises is logged. None without a loop."""
         ...
 
     def people(self) -> Mapping[SessionId, SessionRecord]:
@@ -158,6 +159,7 @@ class Feed:
         self._task: asyncio.Task[None] | None = None
         self._answers: OrderedDict[str, Message | None] = OrderedDict()
         self._new: list[Event] = []
+        self._context: Context | None = None
         self._flush: asyncio.TimerHandle | None = None
         self._beat: asyncio.TimerHandle | None = None
         self._at_rest = True
@@ -177,6 +179,7 @@ class Feed:
         self.state = state if head == state.head else replace(state, head=head)
 
     async def _follow(self) -> None:
+        self._context = copy_context()
         over = f"This view of {self.session.name} broke; the kernel's log says why."
         try:
             async for event in self.session.events(self.state.seq):
@@ -196,10 +199,8 @@ class Feed:
     def join(self, reader: Reader) -> None:
         """Add a reader. Call it on the loop."""
         self._readers.append(reader)
-        if self._task is None or self._task.done():
-            self._task = self.session.room.task(
-                self._follow(), name=f"postroom view of {self.session.name}"
-            )
+        if self._task is None:
+            self._task = self.session.room.task(self._follow(), f"view of {self.session.name}")
 
     def leave(self, reader: Reader) -> None:
         """Take a reader out; the last one ends the feed. Call it on the loop."""
@@ -223,7 +224,7 @@ class Feed:
             case "send":
                 self._accept(reader, message)
             case "stop":
-                self.session.room.task(self._stop(reader, message), name="postroom stop")
+                self.session.room.task(self._stop(reader, message), f"stop {self.session.name}")
             case other:
                 _log.warning("a view of %s asked for %r", self.session.name, other)
 
@@ -251,8 +252,11 @@ class Feed:
 
     def _soon(self, delay: float = BATCH_SECONDS) -> None:
         if self._flush is None:
-            loop = asyncio.get_running_loop()
-            self._flush = loop.call_later(delay, self._flush_now)
+            self._flush = self._later(delay, self._flush_now)
+
+    def _later(self, delay: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+        # In the room's context: in that of a cell, what is published would count as its output.
+        return asyncio.get_running_loop().call_later(delay, call, context=self._context)
 
     def _flush_now(self) -> None:
         if self._flush is not None:
@@ -297,8 +301,7 @@ class Feed:
     def _rested(self) -> None:
         busy = self.state.head["status"] in ("running", "waiting") or bool(self.state.open_calls)
         if busy and self._beat is None:
-            loop = asyncio.get_running_loop()
-            self._beat = loop.call_later(BEAT_SECONDS, self._beat_now)
+            self._beat = self._later(BEAT_SECONDS, self._beat_now)
         if not busy and not self._at_rest:
             for call in self.on_rest:
                 call()
@@ -329,7 +332,7 @@ class Feed:
         self._answers[id] = None
         for old in itertools.islice(list(self._answers), len(self._answers) - MAX_ANSWERS):
             del self._answers[old]
-        self.session.room.task(self._send(id, message), name="postroom send from a view")
+        self.session.room.task(self._send(id, message), f"send to {self.session.name}")
 
     async def _send(self, id: str, message: Message) -> None:
         try:

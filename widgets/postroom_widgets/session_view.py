@@ -13,7 +13,7 @@ from postroom_widgets.static_html import static_html
 from postroom_widgets.static_text import static_text
 from postroom_widgets.view_rows import Row, clipped
 
-SCRIPTS: Final = ("kit", "store", "rows", "feed", "composer", "session")
+SCRIPTS: Final = ("kit", "outbox", "store", "rows", "feed", "composer", "session")
 SHEETS: Final = ("tokens", "views", "session")
 
 SNAPSHOT_ROWS: Final = 50

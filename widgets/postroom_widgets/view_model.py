@@ -104,8 +104,9 @@ class _Draft:
                 self.record(data["session"])
             case EventKind.SESSION_FAILED:
                 self.failed(at, data)
-            case EventKind.TOOL_STARTED | EventKind.TOOL_COMPLETED:
-                self.call(data["call"])
+            case EventKind.TOOL_STARTED | EventKind.TOOL_COMPLETED | EventKind.CALLS_DEFERRED:
+                if "call" in data:
+                    self.call(data["call"])
             case EventKind.TOOL_PROGRESS:
                 self.progress(data)
             case EventKind.TEXT_DELTA:

@@ -1,0 +1,84 @@
+// Small things all views share. What people wrote reaches the page as text nodes only.
+
+const PATHS = {
+  bolt: "M9 1.5 3.5 9H8l-1 5.5L12.5 7H8z",
+  stop: "M4 4h8v8H4z",
+  x: "M4 4l8 8 M12 4l-8 8",
+  check: "M3 8.5 6.5 12 13 4.5",
+  reply: "M6.5 4 2.5 8l4 4 M2.5 8H10a3.5 3.5 0 0 1 3.5 3.5V13",
+  send: "M8 13V3 M4 7l4-4 4 4",
+  chev: "M6 4l4 4-4 4",
+  clock: "M8 2.5a5.5 5.5 0 1 0 0 11a5.5 5.5 0 0 0 0-11z M8 5v3l2 1.5",
+  out: "M5 11 11 5 M6 5h5v5",
+  warn: "M8 2.5 14 13H2z M8 6.5v3 M8 11.2v.2",
+  shield: "M8 2l5 2v4c0 3-2.2 5-5 6c-2.8-1-5-3-5-6V4z",
+  end: "M4 2.5v11 M4 3h8l-2 3 2 3H4",
+  detach: "M3 8h3 M10 8h3 M7 5 9 11",
+};
+const SVG = "http://www.w3.org/2000/svg";
+
+/** A 16 px drawing; it says nothing to a screen reader, the word beside it does. */
+export function icon(name, kind = "") {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("viewBox", "0 0 16 16");
+  svg.setAttribute("class", `i ${kind}`.trim());
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS(SVG, "path");
+  path.setAttribute("d", PATHS[name]);
+  svg.append(path);
+  return svg;
+}
+
+/** An element: `h("p.mt.t", { title }, "text", child)`. Empty children and attributes are left out. */
+export function h(tag, attributes = {}, ...children) {
+  const [name, ...classes] = tag.split(".");
+  const element = document.createElement(name || "div");
+  if (classes.length) element.className = classes.join(" ");
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else element.setAttribute(key, value === true ? "" : String(value));
+  }
+  element.append(...children.flat(Infinity).filter((child) => child || child === 0));
+  return element;
+}
+
+/** The time of day, here: `10:03:02`. */
+export function clock(iso) {
+  const at = iso ? new Date(iso) : null;
+  if (!at || Number.isNaN(at.getTime())) return "";
+  return [at.getHours(), at.getMinutes(), at.getSeconds()].map((n) => String(n).padStart(2, "0")).join(":");
+}
+
+/** A duration as people write it: `0.8 s`, `12 s`, `1 m 52 s`, `2 h 5 m`. */
+export function span(seconds) {
+  if (!seconds || seconds < 0.05) return "";
+  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole} s`;
+  const minutes = Math.floor(whole / 60);
+  return minutes < 60 ? `${minutes} m ${whole % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} m`;
+}
+
+/** Time that still runs: `0:41`, `1:02:07`. */
+export function running(seconds) {
+  const whole = Math.max(0, Math.floor(seconds));
+  const parts = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  if (!parts[0]) parts.shift();
+  return parts.map((n, i) => (i ? String(n).padStart(2, "0") : n)).join(":");
+}
+
+/** A number of tokens: `318`, `2.1k`, `1.3M`. */
+export function count(n) {
+  if (n < 1000) return String(n);
+  return n < 999950 ? `${(n / 1000).toFixed(1)}k` : `${(n / 1e6).toFixed(1)}M`;
+}
+
+export function plural(n, one, many = `${one}s`) {
+  return `${n} ${n === 1 ? one : many}`;
+}
+
+/** Compare two places, number by number. */
+export function byPlace(a, b) {
+  return a.o[0] - b.o[0] || a.o[1] - b.o[1];
+}
