@@ -330,7 +330,7 @@ def test_a_missing_package_is_one_line_that_says_what_to_install(
     [
         (Refuses(401, "Incorrect API key provided"), "check OPENAI_API_KEY. It said: Incorrect"),
         (Refuses(403), "the key was refused"),
-        (Refuses(404, "model 'test' not found"), "no such model at http://127.0.0.1"),
+        (Refuses(404, "model 'test' not found"), "no such model: check its name"),
         (Refuses(400, "bad request"), "the request was refused. It said: bad request"),
         (
             Refuses(400, "maximum context length is 8192", code="context_length_exceeded"),
@@ -420,7 +420,7 @@ def test_a_server_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) ->
     with OpenAIServer() as gone:
         pass
 
-    with pytest.raises(ModelError, match=rf"cannot be reached at {gone.url}.*Tried 3 times"):
+    with pytest.raises(ModelError, match=rf"{gone.url}: cannot be reached: .*Tried 3 times"):
         ask(gone)
 
 
@@ -493,3 +493,15 @@ def test_one_model_serves_sessions_at_once_and_loops_one_after_another() -> None
         assert shared.name == server.model
         for _ in range(2):
             assert asyncio.run(main()) == ["0", "1", "2", "3", "4"]
+
+
+def test_a_server_that_only_the_environment_names_is_in_the_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with OpenAIServer(Refuses(401)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        mind = resolve("openai-chat:test").begin("s-0001")
+        with pytest.raises(ModelError) as caught:
+            asyncio.run(mind.think(prompt(user("hi")), quiet))
+
+    assert f"openai-chat:test (401): the key was refused at {server.url}" in str(caught.value)

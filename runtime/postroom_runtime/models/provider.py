@@ -187,7 +187,8 @@ class ProviderMind:
     def _where(self, model: "PydanticModel") -> Where:
         source = self._source
         if isinstance(source, ModelForm):
-            return Where(source.text, model.base_url or "", key_names(source.provider))
+            server = "" if source.server else model.base_url or ""  # Named in the text already.
+            return Where(source.text, server, key_names(source.provider))
         return Where(model.model_id, model.base_url or "")
 
 

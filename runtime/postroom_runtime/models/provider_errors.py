@@ -34,6 +34,7 @@ class Where:
     model: str
     """The model as it was written, e.g. ``openai-chat:gpt-5``."""
     server: str = ""
+    """Its address, unless ``model`` says it."""
     key: str = ""
     """Name of the environment variable that holds the key, or ''."""
 
@@ -104,9 +105,8 @@ def unreadable(error: Exception, where: Where) -> ModelError:
     what = f"{type(error).__name__}: {' '.join(str(error).split())[:_DETAIL]}"
     at = f" at {where.server}" if where.server else ""
     return ModelError(
-        f"{where.model}: the answer{at} cannot be read ({what}): is that an OpenAI-compatible server?"
-        if where.server
-        else f"{where.model}: the answer cannot be read ({what}).",
+        f"{where.model}: the answer{at} cannot be read: does the server speak its provider's "
+        f"language? ({what})",
         model=where.model,
     )
 
