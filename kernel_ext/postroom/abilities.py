@@ -6,6 +6,9 @@ from typing import Final
 LIVE: Final = (7, 4)
 """From this ipykernel on, messages are handled while a cell awaits, in every front end."""
 
+_TERMINAL: Final = "sessions move on during %wait; after %gui asyncio at the prompt too"
+_LATE: Final = "what you type in a view while a cell runs arrives when it ends"
+
 
 def kernel_words(ipykernel: str | None) -> str:
     """Return what ``%postroom`` says of the kernel.
@@ -14,20 +17,19 @@ def kernel_words(ipykernel: str | None) -> str:
         ipykernel: Its version; None in a plain terminal.
     """
     if ipykernel is None:
-        return (
-            "plain IPython: sessions move on while a cell waits (%wait); "
-            "after %gui asyncio at the prompt too"
-        )
+        return f"plain IPython; {_TERMINAL}"
     if is_live(ipykernel):
-        return f"ipykernel {ipykernel}: what you type in a view arrives at once, while a cell waits too"
-    return f"ipykernel {ipykernel}: what you type in a view while a cell runs arrives when it ends"
+        return f"ipykernel {ipykernel}; views are live while a cell waits"
+    return f"ipykernel {ipykernel}; {_LATE}"
 
 
-def load_warning(ipykernel: str | None) -> str:
-    """Return the line to print at load, '' when there is nothing to warn of."""
-    if ipykernel is None or is_live(ipykernel):
+def load_note(ipykernel: str | None) -> str:
+    """Return the line that load adds where a kernel cannot do all, else ''."""
+    if ipykernel is None:
+        return f"In a terminal {_TERMINAL}."
+    if is_live(ipykernel):
         return ""
-    return f"postroom: {kernel_words(ipykernel)}; ipykernel 7.4 or newer does not make it wait"
+    return f"With ipykernel {ipykernel} {_LATE}; from 7.4 on it arrives at once."
 
 
 def is_live(ipykernel: str) -> bool:

@@ -135,7 +135,7 @@ def _runs_a_wait(cell: str) -> bool:
     from IPython.core.inputtransformer2 import TransformerManager
 
     manager = TransformerManager()
-    manager.cleanup_transforms.append(keep_question_marks)
+    manager.cleanup_transforms.append(clean_lines)
     tree = _tree(manager.transform_cell(cell))
     if tree is None:
         return False
@@ -166,15 +166,19 @@ def _place(call: ast.Call) -> tuple[int, int]:
 
 # ── Before IPython's own transformations ──
 
-_NAMES = "|".join(magic.name for magic in MAGICS if magic.tail is Tail.TEXT)
-_TEXT_LINE = re.compile(rf"\s*(?:[^\s%'\"#=][^%'\"#=]*=\s*%|%?)(?:{_NAMES})[ \t]+\S")
+_TARGET = r"\s*(?:[^\s%'\"#=][^%'\"#=]*=\s*%|%?)"
+_TEXTS = "|".join(magic.name for magic in MAGICS if magic.tail is Tail.TEXT)
+_OTHERS = "|".join(magic.name for magic in MAGICS if magic.line and magic.tail is not Tail.TEXT)
+_TEXT_LINE = re.compile(rf"{_TARGET}(?:{_TEXTS})[ \t]+\S")
+_BARE_SEMICOLON = re.compile(rf"({_TARGET}(?<=%)(?:{_OTHERS}));")
 
 
-def keep_question_marks(lines: list[str]) -> list[str]:
-    r"""Keep ``%send ann are you there?`` from being help: ``ip.input_transformers_cleanup``.
+def clean_lines(lines: list[str]) -> list[str]:
+    r"""Keep IPython from misreading our magics: ``ip.input_transformers_cleanup``.
 
-    IPython reads a line that ends in ``?`` as a question about its last word. A blank behind the
-    mark prevents that, and is dropped with the line end later. ``%send?`` alone stays help.
+    A line that ends in ``?`` is help on its last word to IPython. Behind the text of a magic, as
+    in ``%send ann are you there?``, a blank prevents that; it is dropped with the line end later.
+    ``%send?`` alone stays help. And ``%wait;`` is no magic called ``wait;``.
 
     Args:
         lines: A cell as typed, with line ends; a line may go on behind a ``\``.
@@ -189,8 +193,8 @@ def keep_question_marks(lines: list[str]) -> list[str]:
             continued = line.endswith("\\\n")
             kept.append(re.sub(r"\?(\s*)\Z", r"? \1", line))
         else:
+            kept.append(line if quote else _BARE_SEMICOLON.sub(r"\1 ;", line, count=1))
             quote = _open_quote(line, quote)
-            kept.append(line)
     return kept
 
 

@@ -3,8 +3,8 @@
 import os
 from typing import Any
 
-from postroom.abilities import load_warning
-from postroom.awaiting import await_magics, keep_question_marks
+from postroom.abilities import load_note
+from postroom.awaiting import await_magics, clean_lines
 from postroom.completers import Matcher
 from postroom.desk import Desk, leave, take
 from postroom.directory import Directory
@@ -38,7 +38,7 @@ class _Installed:
                 known = ip.magics_manager.magics[kind]
                 self._replaced += [(kind, name, known.get(name)) for name in methods]
             ip.register_magics(magics)
-        ip.input_transformers_cleanup.append(keep_question_marks)
+        ip.input_transformers_cleanup.append(clean_lines)
         ip.input_transformers_post.append(await_magics)
         self._matcher.install()
         ip.events.register("pre_run_cell", self.desk.before_cell)
@@ -51,7 +51,7 @@ class _Installed:
         ip.events.unregister("post_run_cell", self.desk.after_cell)
         self._matcher.remove()
         ip.input_transformers_post.remove(await_magics)
-        ip.input_transformers_cleanup.remove(keep_question_marks)
+        ip.input_transformers_cleanup.remove(clean_lines)
         for kind, name, before in self._replaced:
             known = ip.magics_manager.magics[kind]
             if before is None:
@@ -76,11 +76,11 @@ def load_ipython_extension(ip: Any) -> None:
         installed = _Installed(desk)
         installed.put_in()
         _installed.append(installed)
-        if warning := load_warning(ipykernel_version(desk)):
-            say(warning)
     if desk.room_or_none is None:
         desk.open_own()
-        say(greeting(desk))
+        say(greeting(desk, why=True))
+        if note := load_note(ipykernel_version(desk)):
+            say(note)
         desk.before_cell()
 
 

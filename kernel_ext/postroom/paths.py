@@ -37,7 +37,7 @@ def choose(
     notebook = Path(name)
     if not notebook.suffix:
         # A console has a session name too, but no notebook that its mail could belong to.
-        note = "no notebook file is known here; %postroom open PATH keeps the room in one"
+        note = "no notebook name is known here; %postroom open PATH keeps a file"
         return Choice(MEMORY, note)
     if not notebook.is_absolute():
         beside = folder / notebook

@@ -205,7 +205,7 @@ def test_a_line_without_text_refuses_what_it_cannot_place(line: str) -> None:
         parse(TRANSCRIPT, line)
 
 
-_TEXT = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\r\n"))
+_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"))
 
 
 @given(text=_TEXT, flags=st.sets(st.sampled_from(["-i", "-e", "--from=bob", "--wait=1"])))

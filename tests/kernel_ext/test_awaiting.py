@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.inputtransformer2 import TransformerManager
 
-from postroom.awaiting import CannotWait, await_magics, keep_question_marks, refuse, waits
+from postroom.awaiting import CannotWait, await_magics, clean_lines, refuse, waits
 
 
 def transformed(cell: str) -> str:
     """Return the cell as IPython would run it with both transformers installed."""
     manager = TransformerManager()
-    manager.cleanup_transforms.append(keep_question_marks)
+    manager.cleanup_transforms.append(clean_lines)
     return "".join(await_magics(manager.transform_cell(cell).splitlines(keepends=True)))
 
 
@@ -171,6 +171,20 @@ def test_a_cell_keeps_its_question_marks() -> None:
     assert "really?\\nprint?\\n" in transformed("%%send ann ok?\nreally?\nprint?\n")
 
 
+@pytest.mark.parametrize(
+    ("cell", "call"),
+    [
+        ("%wait;", "await get_ipython().run_line_magic('wait', ';')\n"),
+        ("x = %sessions;  # all", "x = get_ipython().run_line_magic('sessions', ';  # all')\n"),
+        ('"""\n%wait;\n"""', '"""\n%wait;\n"""\n'),
+        ("wait = 1; wait", "wait = 1; wait\n"),
+        ("wait; wait", "wait; wait\n"),
+    ],
+)
+def test_a_semicolon_is_no_part_of_a_name(cell: str, call: str) -> None:
+    assert transformed(cell) == call
+
+
 def test_automagic_keeps_its_question_marks() -> None:
     assert "pinfo" not in transformed("send ann are you there?")
 
@@ -208,14 +222,14 @@ def test_help_stays_help(cell: str) -> None:
     ],
 )
 def test_a_string_or_other_code_is_left_as_it_is(cell: str) -> None:
-    assert "".join(keep_question_marks(cell.splitlines(keepends=True))) == cell
+    assert "".join(clean_lines(cell.splitlines(keepends=True))) == cell
 
 
 @given(st.lists(st.text(st.sampled_from("%send wait?'\"#\\=x()\t")), max_size=5))
 def test_the_transformers_add_nothing_but_blanks_and_awaits(rows: list[str]) -> None:
     lines = [row + "\n" for row in rows]
 
-    kept = "".join(keep_question_marks(lines))
+    kept = "".join(clean_lines(lines))
 
     assert kept.replace(" ", "") == "".join(lines).replace(" ", "")
     assert "".join(await_magics(lines)).replace("await ", "") == "".join(lines)

@@ -35,13 +35,13 @@ def cell() -> Any:
 
     async def run(source: str) -> list[Caller]:
         *body, last = ast.parse(source).body
-        parts: list[tuple[ast.AST, str]] = [(ast.Module([node], []), "exec") for node in body]
+        parts: list[tuple[Any, str]] = [(ast.Module([node], []), "exec") for node in body]
         if isinstance(last, ast.Expr):
             parts.append((ast.Interactive([last]), "single"))
         else:
             parts.append((ast.Module([last], []), "exec"))
         for tree, mode in parts:
-            code = compile(tree, "<cell>", mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)  # type: ignore[arg-type]
+            code = compile(tree, "<cell>", mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
             found = eval(code, user)
             if inspect.isawaitable(found):
                 await found

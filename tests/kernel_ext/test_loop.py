@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from postroom.abilities import is_live, kernel_words, load_warning
+from postroom.abilities import is_live, kernel_words, load_note
 from postroom.answers import answer_to
 from postroom.loop import Heartbeat, interruptible, kernel_loop, quiet_context
 from postroom_runtime.contracts.turn import EndReason, Role, Turn
@@ -123,12 +123,12 @@ def test_in_a_kernel_signals_are_left_alone() -> None:
 )
 def test_an_older_kernel_is_told_from_a_newer_one(version: str, live: bool) -> None:
     assert is_live(version) is live
-    assert bool(load_warning(version)) is not live
+    assert bool(load_note(version)) is not live
     assert version in kernel_words(version)
 
 
-def test_a_terminal_gets_no_warning_but_its_own_words() -> None:
-    assert load_warning(None) == ""
+def test_a_terminal_is_told_when_its_sessions_move_on() -> None:
+    assert "%gui asyncio" in load_note(None)
     assert "%gui asyncio" in kernel_words(None)
 
 
@@ -152,6 +152,6 @@ def test_the_answer_is_what_ended_the_run_that_read_the_mail() -> None:
 
     def text(seq: int) -> str | None:
         turn = answer_to(turns, seq)
-        return turn and turn.text
+        return turn.text if turn else None
 
     assert [text(seq) for seq in range(1, 7)] == ["one", "two", "two", None, None, None]

@@ -97,12 +97,17 @@ def room_status(desk: Desk) -> RoomStatus:
     )
 
 
-def greeting(desk: Desk) -> str:
-    """Return the line that says which room is open and what is in it."""
+def greeting(desk: Desk, *, why: bool = False) -> str:
+    """Return the line that says which room is open and what is in it.
+
+    Args:
+        desk: Whose.
+        why: Say too why the room is in memory, where nobody asked for that.
+    """
     room = desk.room
     stored = len(room.sessions(hidden=True))
     count = "no sessions yet" if not stored else f"{stored} session{'s' * (stored > 1)} stored"
-    note = f" ({desk.choice.note})" if room.path == MEMORY and desk.choice.note else ""
+    note = f" ({desk.choice.note})" if why and desk.choice.note else ""
     return f"postroom: {shown(room.path, desk.folder)}{note}, {count}. Help: %postroom help"
 
 
