@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 from postroom_runtime.contracts.event import LIVE_ONLY, Event
 from postroom_runtime.contracts.ids import SessionId
@@ -62,16 +63,16 @@ class Broadcast:
             for event in stored():
                 last = max(last, event.seq)
                 yield event
-            live = False
             while True:
                 while waiting:
                     event = waiting.popleft()
-                    # A live-only event repeats the seq of a stored one, so only stored ones are told
-                    # apart by it; those heard before the stored ones were read are older news.
-                    if event.seq > last or (live and event.seq == last and event.kind in LIVE_ONLY):
-                        last = max(last, event.seq)
+                    if event.kind in LIVE_ONLY:
+                        # Heard after the stored ones were read, so it is news, also where it repeats
+                        # the number of a row that was told later than it could be read.
+                        yield event if event.seq >= last else replace(event, seq=last)
+                    elif event.seq > last:
+                        last = event.seq
                         yield event
-                live = True
                 arrived.clear()
                 await arrived.wait()
         finally:
