@@ -311,6 +311,20 @@ def test_a_waiter_cancelled_while_it_is_being_woken_is_cancelled() -> None:
     assert run_virtual(main())
 
 
+def test_a_ring_passes_over_a_waiter_that_was_just_cancelled() -> None:
+    async def main() -> str | None:
+        post = Post()
+        cancelled, other = (asyncio.create_task(post.wait("x")) for _ in range(2))
+        await asyncio.sleep(1)
+        cancelled.cancel()
+        post.put("x")  # before the cancelled one could stop listening
+        await asyncio.wait([cancelled])
+        assert cancelled.cancelled()
+        return await other
+
+    assert run_virtual(main()) == "x"
+
+
 def test_a_look_that_fails_fails_the_wait_and_nobody_listens_any_more() -> None:
     async def main() -> int:
         bell, broken = CountingBell(), list[str]()
