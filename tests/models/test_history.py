@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -91,6 +92,18 @@ def test_a_call_that_the_provider_stored_keeps_its_id_and_so_does_its_result() -
 
     assert [getattr(part, "tool_call_id", None) for part in answer.parts] == ["call_xyz"]
     assert [getattr(part, "tool_call_id", None) for part in back.parts] == ["call_xyz"]
+
+
+def test_malformed_arguments_go_back_as_an_empty_object_not_as_they_were() -> None:
+    thinking = ThinkingPart("hm", signature="c2ln", provider_name="anthropic")
+    response = ModelResponse([thinking, ToolCallPart("run-tests", '{"suite": "fa', "toolu_1")])
+    thought = thought_of(response, HERE)
+    called = [replace(call, id="call_0001") for call in thought.calls]
+
+    _, call = sent(model(thought.text, *called, opaque=thought.opaque)).parts
+
+    assert isinstance(call, ToolCallPart)
+    assert call.args == {}
 
 
 def test_it_survives_the_store_byte_by_byte() -> None:

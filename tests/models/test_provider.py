@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
 
 from models.openai_server import (
     Babbles,
@@ -20,6 +23,8 @@ from models.openai_server import (
 from models.transcripts import RUN_TESTS, Run, model, prompt, quiet, request, result, user
 from postroom_runtime.contracts.errors import ModelError
 from postroom_runtime.contracts.turn import Usage
+from postroom_runtime.models.building import build
+from postroom_runtime.models.forms import ModelForm
 from postroom_runtime.models.model import Thought
 from postroom_runtime.models.provider import ProviderMind, ProviderModel
 from postroom_runtime.models.resolve import resolve
@@ -173,6 +178,7 @@ def test_a_transcript_with_gaps_still_makes_a_legal_request() -> None:
         "user",
     ]
     assert messages[0]["content"] == "one\n\ntwo"
+    assert messages[2]["content"] == "not run: the turn ended before it"
     assert messages[3]["content"] == "never mind\n\nthree"
 
 
@@ -457,18 +463,56 @@ def test_cancelling_hangs_up_at_once_and_the_request_counts_m78(pieces: tuple[st
     assert after.usage == Usage(requests=2, input_tokens=11, output_tokens=7)
 
 
-def test_cancelling_while_the_client_is_being_built_does_not_wait_for_it() -> None:
-    async def main(server: OpenAIServer) -> None:
-        task = asyncio.create_task(mind_of(server).think(prompt(user("hi")), quiet))
-        await asyncio.sleep(0)
+def test_cancelling_while_the_client_is_being_built_does_not_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow_import(form: ModelForm) -> None:
+        begun.set()
+        go_on.wait(20)
+
+    async def main() -> None:
+        mind = resolve("openai-chat:m@http://127.0.0.1:1/v1").begin("s-0001")
+        task = asyncio.create_task(mind.think(prompt(user("hi")), quiet))
+        await asyncio.to_thread(begun.wait, 20)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        assert not go_on.is_set()
+        go_on.set()
 
-    with OpenAIServer() as server:
+    monkeypatch.setattr("postroom_runtime.models.provider.build", slow_import)
+    # Were the import waited for, the test would end after 20 seconds, by the event's own time-out.
+    asyncio.run(asyncio.wait_for(main(), 15))
+
+
+def test_sessions_that_begin_at_once_share_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[ModelForm] = []
+
+    def counting(form: ModelForm) -> Any:
+        built.append(form)
+        return build(form)
+
+    async def main(server: OpenAIServer) -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(3):
+                group.create_task(mind_of(server).think(prompt(user("hi")), quiet))
+
+    monkeypatch.setattr("postroom_runtime.models.provider.build", counting)
+    with OpenAIServer(answer=lambda received: Says(("ok",))) as server:
         asyncio.run(main(server))
 
-    assert server.requests == []
+    assert len(built) == 1
+
+
+def test_a_client_of_an_object_handed_over_does_not_retry_beside_us() -> None:
+    with OpenAIServer(answer=lambda received: Refuses(429, retry_after=0.001)) as server:
+        chat = OpenAIChatModel("test", provider=OpenAIProvider(server.url, "key"))
+        with pytest.raises(ModelError, match="Tried 3 times"):
+            asyncio.run(resolve(chat).begin("s").think(prompt(user("hi")), quiet))
+
+    assert len(server.requests) == 3
 
 
 # ── Loops ──
