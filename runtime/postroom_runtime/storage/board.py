@@ -107,7 +107,8 @@ class Board(ABC):
             if receipt is not None and box is not None:
                 if receipt.seq > box.published:
                     return None
-                if held := box.held(receipt.seq):
+                held = box.held(receipt.seq) or self._recall(session, receipt.seq)
+                if held is not None:
                     return held
         return self._read_one(id, session)
 
@@ -122,7 +123,8 @@ class Board(ABC):
                 box = self._boxes[receipt.session]
                 if receipt.seq > box.published:
                     return None
-                if held := box.held(receipt.seq):
+                held = box.held(receipt.seq) or self._recall(receipt.session, receipt.seq)
+                if held is not None:
                     return held
         return self._read_one(id, None)
 
@@ -146,7 +148,11 @@ class Board(ABC):
                     self._let_go(box.trim(seq))
 
     def _let_go(self, mail: Sequence[Envelope]) -> None:  # noqa: B027 - a hook
-        """Hear of mail that memory no longer holds; under the lock."""
+        """Hear of mail that its mailbox no longer holds; under the lock."""
+
+    def _recall(self, session: SessionId, seq: int) -> Envelope | None:
+        """Return mail that its mailbox no longer holds, if memory still does; under the lock."""
+        return None
 
     @abstractmethod
     def _read_mail(self, session: SessionId, after: int, upto: int) -> list[Envelope]:

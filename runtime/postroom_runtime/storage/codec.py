@@ -21,6 +21,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
 from functools import cache, partial
+from json.encoder import encode_basestring
 from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -118,7 +119,7 @@ def to_json(record: Record) -> dict[str, Json]:
     try:
         return {"v": VERSION, **_written(record)}
     except RecursionError:
-        raise ConfigError(f"{type(record).__name__}: its JSON is nested too deeply.") from None
+        raise _too_deep(record) from None
 
 
 def dumps(record: Record) -> str:
@@ -127,13 +128,52 @@ def dumps(record: Record) -> str:
     Raises:
         ConfigError: It holds something that is no JSON value.
     """
-    data = to_json(record)
+    return _text(to_json(record))
+
+
+def letter_text(sender: Sender, body: Body, *, lowered: bool) -> str:
+    """Return the part of an envelope's JSON text that is known before it is numbered.
+
+    Making it takes as long as the body is large, so a store makes it before it takes its lock.
+
+    Raises:
+        ConfigError: It holds something that is no JSON value.
+    """
+    try:
+        data: dict[str, Json] = {"sender": _written(sender), "body": _written(body)}
+    except RecursionError:
+        raise _too_deep(body) from None
+    if lowered:
+        data["lowered"] = True
+    return _text(data)[1:-1]
+
+
+def sealed(mail: Envelope, text: str) -> str:
+    """Return ``mail`` as JSON text, of which ``text`` was made by ``letter_text``."""
+    return (
+        f'{{"v":{VERSION},"id":{encode_basestring(mail.id)},"seq":{mail.seq},'
+        f'"session":{encode_basestring(mail.session)},"priority":"{mail.priority.value}",'
+        f'"hops":{mail.hops},"accepted_at":"{_utc(mail.accepted_at)}",{text}}}'
+    )
+
+
+def _text(data: dict[str, Json]) -> str:
     try:
         return to_json_bytes(data).decode()
     except PydanticSerializationError:
         mended = _mended(data)
         mended[_EXACT] = json.dumps(data)
         return to_json_bytes(mended).decode()
+
+
+def _too_deep(record: object) -> ConfigError:
+    return ConfigError(f"{type(record).__name__}: its JSON is nested too deeply.")
+
+
+def _utc(moment: datetime) -> str:
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment.isoformat()[:-6] + "Z"
 
 
 @cache
@@ -162,25 +202,30 @@ def _written(record: Any) -> dict[str, Json]:
     for name, default in _plan(kind):
         value = getattr(record, name)
         if default is MISSING or value != default:
-            written[name] = _plain(value)
+            kind = type(value)
+            written[name] = value if kind is str or kind is int else plain(value)
     for name, value in _plain_dict(record.extra or {}).items():
         written.setdefault(name, value)
     return written
 
 
-def _plain(value: Any) -> Json:
+def plain(value: Any) -> Json:
+    """Return ``value`` as JSON values.
+
+    Raises:
+        ConfigError: It is none, and holds none.
+    """
     kind = type(value)
     if value is None or kind is str or kind is bool or kind is int:
         return value
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, datetime):
-        aware = value if value.tzinfo else value.replace(tzinfo=UTC)
-        return aware.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
+        return _utc(value)
     if isinstance(value, Mapping):
         return _plain_dict(value)
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     if isinstance(value, float):
         # JSON has no word for these, and a number must not turn into nothing.
         return float(value) if isfinite(value) else str(float(value))
@@ -198,7 +243,7 @@ def _plain(value: Any) -> Json:
 
 
 def _plain_dict(value: Mapping[str, Any]) -> dict[str, Json]:
-    return {key if type(key) is str else str(key): _plain(each) for key, each in value.items()}
+    return {key if type(key) is str else str(key): plain(each) for key, each in value.items()}
 
 
 def _mended(value: Any) -> Any:
@@ -247,7 +292,7 @@ def loads(kind: RowKind, text: str) -> Record:
     try:
         data = json.loads(text)
         if _EXACT in data:
-            data = json.loads(data[_EXACT])
+            data |= json.loads(data.pop(_EXACT))
     except (ValueError, TypeError) as wrong:
         raise StoreFailed(f"a stored {kind} cannot be read", f"it is no JSON: {wrong}") from None
     return from_json(kind, data)

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import TypeAlias, TypeVar
 
 from postroom_runtime.contracts.call import Call
@@ -56,6 +57,10 @@ class Promise:
     version: int
     rows: list[Row]
     """All of it, in order: the records, then the new mail."""
+    mail: list[Outgoing]
+    """The new mail as it was sent."""
+    texts: Sequence[str]
+    """What the store made of the records beforehand; may be empty."""
     receipts: list[Receipt]
     """One per mail, duplicates included."""
     record: SessionRecord | None
@@ -87,8 +92,8 @@ class Front(Board):
     # ── what a store does with a decision; called under the lock ──
 
     @abstractmethod
-    def _keep_mail(self, envelope: Envelope, box: Box, note: str) -> Pending[Receipt]:
-        """Store and publish one mail, as the next row."""
+    def _keep_mail(self, envelope: Envelope, box: Box, mail: Outgoing) -> Pending[Receipt]:
+        """Store and publish one mail, as the next row; it was sent as ``mail``."""
 
     @abstractmethod
     def _keep_repeat(self, receipt: Receipt, box: Box) -> Pending[Receipt]:
@@ -142,15 +147,27 @@ class Front(Board):
         Raises:
             ValueError: The commit contradicts itself or the store; see ``commit_rules``.
         """
+        return self._decide_commit(session, version, cursor, rows, mail, ())
+
+    # ── deciding; under the lock but for the first ──
+
+    def _decide_commit(
+        self,
+        session: SessionId,
+        version: int | None,
+        cursor: int | None,
+        rows: Sequence[Record],
+        mail: Sequence[Outgoing],
+        texts: Sequence[str],
+    ) -> Pending[Committed]:
+        """Decide a commit; ``texts`` is what the store made of each of ``rows`` beforehand."""
         record = record_of(session, version, cursor, rows)
         try:
             return self._after_look_up(
-                mail, lambda found: self._commit(session, record, cursor, rows, mail, found)
+                mail, lambda found: self._commit(session, record, cursor, rows, mail, texts, found)
             )
         except StoreFailed as failed:
             return Refused(failed)
-
-    # ── deciding; under the lock but for the first ──
 
     def _after_look_up(self, mail: Sequence[Outgoing], decide: Callable[[Found], T]) -> T:
         """Decide when everything that may be known of the ids of ``mail`` is known.
@@ -195,7 +212,7 @@ class Front(Board):
                 first = None if mail.id is None else self._first(mail.session, mail.id, found)
                 if first is None:
                     envelope = self._promise(mail, box, at)
-                    outcome = self._keep_mail(envelope, box, mail.note)
+                    outcome = self._keep_mail(envelope, box, mail)
                 else:
                     outcome = self._keep_repeat(_repeated(first, mail), box)
             except (MailRefused, ConfigError) as refused:
@@ -210,6 +227,7 @@ class Front(Board):
         cursor: int | None,
         rows: Sequence[Record],
         mail: Sequence[Outgoing],
+        texts: Sequence[str],
         found: Found,
     ) -> Pending[Committed]:
         box = self._boxes.get(session)
@@ -219,6 +237,8 @@ class Front(Board):
             session=session,
             version=stored if record is None else record.version,
             rows=[],
+            mail=[],
+            texts=texts,
             receipts=[],
             record=record,
             before=before,
@@ -234,15 +254,15 @@ class Front(Board):
             else:
                 box.adopt(record)
         at = self._now()
-        for each in rows:
+        for kept in rows:
             self._n += 1
-            if isinstance(each, Event) and each.seq == 0:
-                each = replace(each, seq=self._n)
-            owner = each.session if isinstance(each, (Call, Event)) else session
-            promise.rows.append(make_row(self._n, owner, at, each))
+            if isinstance(kept, Event) and kept.seq == 0:
+                kept = replace(kept, seq=self._n)
+            owner = kept.session if isinstance(kept, (Call, Event)) else session
+            promise.rows.append(make_row(self._n, owner, at, kept))
         try:
-            for letter in mail:
-                promise.receipts.append(self._promise_in(promise, letter, at, found))
+            for each in mail:
+                promise.receipts.append(self._promise_in(promise, each, at, found))
         except (MailRefused, ConfigError) as refused:
             self._take_back(promise)
             return Refused(refused)
@@ -258,11 +278,12 @@ class Front(Board):
         envelope = self._promise(mail, box, at)
         self._n += 1
         promise.rows.append(make_row(self._n, mail.session, at, envelope))
+        promise.mail.append(mail)
         return receipt_for(envelope, mail.note)
 
     def _unknown(self, session: SessionId) -> UnknownRecipient:
-        reachable = [name for name, each in self._boxes.items() if not each.closed]
-        return UnknownRecipient(session, reachable[:8], closed=session in self._boxes)
+        reachable = (name for name, each in self._boxes.items() if not each.closed)
+        return UnknownRecipient(session, [*islice(reachable, 8)], closed=session in self._boxes)
 
     def _first(self, session: SessionId, id: MailId, found: Found) -> Stamp | None:
         """Return what was first accepted in ``session`` under a given id, if anything."""

@@ -4,14 +4,16 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from postroom_runtime.contracts.envelope import Envelope, Receipt
+from postroom_runtime.contracts.envelope import Envelope, Outgoing, Receipt
 from postroom_runtime.contracts.errors import StoreFailed
 from postroom_runtime.contracts.ids import MailId, SessionId
 from postroom_runtime.contracts.journal import Row, RowKind, kind_of
 from postroom_runtime.contracts.session_record import SessionRecord
+from postroom_runtime.contracts.turn import Turn
 from postroom_runtime.storage.box import Box, counts
 from postroom_runtime.storage.clock import Clock, utc_now
 from postroom_runtime.storage.front import Front, Promise, make_row, receipt_for
+from postroom_runtime.storage.mirror import Mirror, turn_cursors
 from postroom_runtime.storage.pending import Settled
 from postroom_runtime.storage.protocol import Committed, Pending
 from postroom_runtime.storage.receipts import counted_number
@@ -32,12 +34,16 @@ class MemoryStorage(Front):
         self._by_session: dict[SessionId, list[Row]] = {}
         """The journal by session, up to where somebody last asked for one."""
         self._filed = 0
-        for row in rows:
+        self._mirror = Mirror()
+        earlier = list(rows)
+        self._cursors = turn_cursors(earlier)
+        """The session's cursor as of the commit of each turn, by the turn's ``n``."""
+        for row in earlier:
             self._replay(row)
 
     # ── keeping what was decided ──
 
-    def _keep_mail(self, envelope: Envelope, box: Box, note: str) -> Pending[Receipt]:
+    def _keep_mail(self, envelope: Envelope, box: Box, mail: Outgoing) -> Pending[Receipt]:
         self._n = self._head = n = self._n + 1
         self._journal.append(envelope)
         box.log.append(envelope)
@@ -46,13 +52,16 @@ class MemoryStorage(Front):
             self._ahead.discard(self._accepted)
         if self._listeners:
             self._tell((make_row(n, envelope.session, envelope.accepted_at, envelope),))
-        return Accepted(envelope, note)
+        return Accepted(envelope, mail.note)
 
     def _keep_repeat(self, receipt: Receipt, box: Box) -> Pending[Receipt]:
         return Settled(receipt)
 
     def _keep_commit(self, promise: Promise) -> Pending[Committed]:
         self._journal.extend(promise.rows)
+        for row in promise.rows:
+            if isinstance(row.record, Turn):
+                self._cursors[row.n] = promise.cursor
         self._publish(promise.rows)
         self._ahead = {each for each in self._ahead if each > self._accepted}
         self._tell(promise.rows)
@@ -123,8 +132,12 @@ class MemoryStorage(Front):
         return None
 
     def sql(self, query: str) -> Any:
-        """Run one SELECT or EXPLAIN over the views and return a DuckDB relation over a copy."""
-        raise NotImplementedError
+        """Run one SELECT or EXPLAIN over the views and return a DuckDB relation over a copy.
+
+        Raises:
+            ConfigError: Not exactly one SELECT or EXPLAIN, or the query is wrong; names the fault.
+        """
+        return self._mirror.query(self.rows(after=self._mirror.upto), self._cursors, query)
 
     def describe(self) -> Mapping[str, object]:
         """Return ``path`` (``:memory:``), ``bytes`` on disk (0) and ``rows``."""

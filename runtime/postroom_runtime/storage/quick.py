@@ -25,7 +25,9 @@ def maker(record: type[T]) -> Callable[..., T]:
     """
     declared = fields(record)  # type: ignore[arg-type]
     names = [each.name for each in declared]
-    twin = type(record.__name__, (), {"__slots__": tuple(names)})
+    # The same bases and slots, or the layouts would differ; a frozen base must not freeze the twin.
+    body = {"__slots__": record.__dict__["__slots__"], "__setattr__": object.__setattr__}
+    twin = type(record.__name__, record.__bases__, body)
     known: dict[str, Any] = {"_new": object.__new__, "_twin": twin, "_record": record}
     source = [f"def make({', '.join(_parameter(each, known) for each in declared)}):"]
     source += ["    _made = _new(_twin)"]
