@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from postroom.loop import Heartbeat, kernel_loop, quiet_context
+from postroom.loop import Heartbeat, home_loop, quiet_context, settle
 from postroom.namespace import Scripts, variable
 from postroom.paths import MEMORY, choose, set_aside, shown
 from postroom.tables import WIDTH
@@ -37,7 +37,7 @@ class Desk:
         self.quiet = quiet_context(ip)
         self.folder = Path.cwd()
         self.choice = choose(environment, self.folder)
-        self.heart = Heartbeat(lambda: kernel_loop(ip), self._alive)
+        self.heart = Heartbeat(lambda: home_loop(ip), self._alive)
         self._in_cell = False
         self._room: Room | None = None
 
@@ -106,7 +106,7 @@ class Desk:
         """Open a room that lives as the notebook's does, without making it the notebook's."""
         room = open_room(
             path,
-            loop=kernel_loop(self.ip),
+            loop=home_loop(self.ip),
             context=self.quiet,
             scripts=lambda: Scripts(self.namespace),
             find_tool=self._find_tool,
@@ -214,6 +214,8 @@ def leave(desk: Desk) -> None:
         _desks.remove(desk)
     desk.heart.stop()
     desk.close()
+    if not desk.in_kernel:
+        settle(home_loop(desk.ip))
 
 
 @atexit.register

@@ -6,16 +6,18 @@ import contextvars
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
 
 BEAT_SECONDS: Final = 0.2
 """How often the loop is woken while sessions live."""
 
 
-def kernel_loop(ip: Any) -> asyncio.AbstractEventLoop | None:
-    """Return the loop on which the kernel runs cells.
+def home_loop(ip: Any) -> asyncio.AbstractEventLoop | None:
+    """Return the loop on which a shell runs its cells, and sessions live.
 
     Asked anew each time: an extension that a profile loads comes before the kernel has its loop.
 
@@ -23,11 +25,17 @@ def kernel_loop(ip: Any) -> asyncio.AbstractEventLoop | None:
         ip: The shell.
 
     Returns:
-        None in a plain terminal, whose loop runs only while a cell awaits, and in a kernel that
-        has none yet; a room then lives on the loop of its first spawn or await.
+        None in a kernel that has no loop yet; a room then lives on the loop of its first spawn.
+        The loop of a plain terminal runs only while a cell awaits, or at the prompt by
+        ``%gui asyncio``.
     """
-    io_loop = getattr(getattr(ip, "kernel", None), "io_loop", None)
-    return getattr(io_loop, "asyncio_loop", None)
+    kernel = getattr(ip, "kernel", None)
+    if kernel is not None:
+        return getattr(getattr(kernel, "io_loop", None), "asyncio_loop", None)
+    from IPython.core.async_helpers import get_asyncio_loop
+
+    plain: asyncio.AbstractEventLoop = get_asyncio_loop()
+    return plain
 
 
 def quiet_context(ip: Any) -> contextvars.Context:
@@ -89,6 +97,26 @@ class Heartbeat:
         self._next = None
         if self._alive():
             self.start()
+
+
+def settle(loop: asyncio.AbstractEventLoop | None) -> None:
+    """Let tasks that were cancelled end, on a loop that nothing else will run any more."""
+    if loop is not None and not loop.is_running() and not loop.is_closed():
+        loop.run_until_complete(asyncio.sleep(0))
+
+
+async def on_loop(loop: asyncio.AbstractEventLoop | None, work: Coroutine[Any, Any, T]) -> T:
+    """Await work on the loop it belongs to, from whichever loop a cell runs on.
+
+    A console may have a second shell in the kernel, with a thread and a loop of its own.
+
+    Args:
+        loop: Where the work belongs; None for the loop that runs here.
+        work: What to await.
+    """
+    if loop is None or loop is asyncio.get_running_loop():
+        return await work
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
 
 @contextlib.contextmanager

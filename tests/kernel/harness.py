@@ -48,11 +48,18 @@ class Kernel:
         folder: Its working directory; its own files for IPython and Jupyter are kept below it.
         notebook: Which notebook it belongs to, as a Jupyter server would say it.
         room: What ``POSTROOM_ROOM`` says.
+        profile: The configuration of IPython, as Python.
     """
 
-    def __init__(self, folder: Path, *, notebook: str = "", room: str = "") -> None:
+    def __init__(
+        self, folder: Path, *, notebook: str = "", room: str = "", profile: str = ""
+    ) -> None:
         private = folder / ".private"
         private.mkdir(exist_ok=True)
+        if profile:
+            default = private / "ipython" / "profile_default"
+            default.mkdir(parents=True, exist_ok=True)
+            (default / "ipython_config.py").write_text(profile)
         environment = {
             name: value
             for name, value in os.environ.items()

@@ -101,6 +101,12 @@ def ipython(folder: Path) -> Iterator[Terminal]:
 
 
 @contextmanager
+def prompting_ipython(folder: Path) -> Iterator[Terminal]:
+    """Start plain IPython with its own prompt, beside which a loop can run."""
+    yield from _open(folder, ["-m", "IPython", "--no-banner", "--no-confirm-exit"])
+
+
+@contextmanager
 def console(folder: Path) -> Iterator[Terminal]:
     """Start ``jupyter console`` for the length of a ``with``."""
     yield from _open(

@@ -443,6 +443,19 @@ def test_a_view_is_live_while_a_cell_waits(lab: Kernel) -> None:
     assert lab.finish(sent).ename == "WaitInterrupted"
 
 
+def test_a_profile_may_load_postroom_before_the_kernel_has_its_loop(tmp_path: Path) -> None:
+    profile = "c = get_config()\nc.InteractiveShellApp.extensions = ['postroom']\n"
+    with kernel(tmp_path, profile=profile) as lab:
+        lab.good(SLOW + "\n%spawn s --model slow --as sam go\n%spawn echo --as ann hi")
+        assert lab.good("%wait ann").text == "ann is idle"
+        sent = lab.start("print('begun')\n%wait sam")
+        lab.until(lambda: "begun" in lab.cell(sent).streams)
+
+        lab.interrupt()
+
+        assert lab.finish(sent).ename == "WaitInterrupted"
+
+
 # ── Tab ──
 
 

@@ -5,25 +5,68 @@ import contextvars
 import io
 import signal
 import sys
+import threading
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from IPython.core.async_helpers import get_asyncio_loop
 
 from postroom.abilities import is_live, kernel_words, load_note
 from postroom.answers import answer_to
-from postroom.loop import Heartbeat, interruptible, kernel_loop, quiet_context
+from postroom.loop import Heartbeat, home_loop, interruptible, on_loop, quiet_context, settle
 from postroom_runtime.contracts.turn import EndReason, Role, Turn
 
 
-def test_the_kernels_loop_is_asked_for_anew_and_a_terminal_has_none() -> None:
+def test_the_kernels_loop_is_asked_for_anew() -> None:
     ip = SimpleNamespace(kernel=SimpleNamespace())
-    assert kernel_loop(ip) is None
+    assert home_loop(ip) is None
 
     loop = object()
     ip.kernel.io_loop = SimpleNamespace(asyncio_loop=loop)
-    assert kernel_loop(ip) is loop
-    assert kernel_loop(SimpleNamespace()) is None
+    assert home_loop(ip) is loop
+
+
+def test_a_terminal_has_ipythons_own_loop() -> None:
+    loop = home_loop(SimpleNamespace())
+
+    assert loop is get_asyncio_loop()
+    assert loop is not None
+    loop.close()
+
+
+def test_work_is_awaited_on_the_loop_it_belongs_to() -> None:
+    home = asyncio.new_event_loop()
+    thread = threading.Thread(target=home.run_forever)
+    thread.start()
+
+    async def where() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    async def cell() -> None:
+        assert await on_loop(home, where()) is home
+        assert await on_loop(None, where()) is asyncio.get_running_loop()
+        assert await on_loop(asyncio.get_running_loop(), where()) is asyncio.get_running_loop()
+
+    asyncio.run(cell())
+    home.call_soon_threadsafe(home.stop)
+    thread.join()
+    home.close()
+
+
+def test_what_was_cancelled_ends_before_the_process_does() -> None:
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(asyncio.Event().wait())
+    settle(loop)
+    assert not task.done()
+
+    task.cancel()
+    settle(loop)
+    settle(None)
+    loop.close()
+    settle(loop)
+
+    assert task.cancelled()
 
 
 def test_sessions_run_with_an_empty_parent_and_the_cell_keeps_its_own() -> None:

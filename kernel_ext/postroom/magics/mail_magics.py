@@ -14,7 +14,7 @@ from postroom.caller import Caller, Use, caller
 from postroom.catalogue import INTERRUPT, SEND, WAIT
 from postroom.display import Receipts
 from postroom.grammar import Magic
-from postroom.loop import interruptible
+from postroom.loop import interruptible, on_loop
 from postroom.magics.base import DeskMagics, magic, recipient, usage
 from postroom_runtime.contracts.envelope import Receipt
 from postroom_runtime.contracts.errors import WaitInterrupted
@@ -135,9 +135,9 @@ class MailMagics(DeskMagics):
         self.desk.heart.start()
         try:
             with interruptible(self.desk.ip):
-                return await self.room.wait(
-                    sessions, until, any=any, timeout=timeout, strict=strict
-                )
+                room = self.room
+                wait = room.wait(sessions, until, any=any, timeout=timeout, strict=strict)
+                return await on_loop(room.loop, wait)
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()  # the cell may catch what is raised and go on
