@@ -28,15 +28,16 @@ class FakeRoom:
     """A loop and the people in it."""
 
     def __init__(self, name: str = "lab") -> None:
-        self.name, self.tasks = name, set[asyncio.Task[Any]]()
+        self.name, self.tasks, self.closed = name, set[asyncio.Task[Any]](), False
         self.loop = asyncio.get_running_loop()
         self.context = quiet_context()
 
     def hop(self, fn: Callable[..., object], *args: Any) -> None:
-        self.loop.call_soon_threadsafe(fn, *args, context=self.context)
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(fn, *args, context=self.context)
 
-    def task(self, coro: Coroutine[Any, Any, Any], *, name: str) -> asyncio.Task[Any]:
-        task = self.loop.create_task(coro, name=name, context=self.context)
+    def task(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        task = self.loop.create_task(work, name=name, context=self.context)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
         return task
@@ -54,7 +55,7 @@ class FakeSession:
         self.story, self.room = story or Story(), room or FakeRoom()
         self.status = SessionStatus.IDLE
         self.refusal: Exception | None = None
-        self.stops = 0
+        self.stops, self.undefined = 0, False
         self.sent: list[tuple[str, bool, str | None]] = []
         self.answer: Callable[[FakeSession, str], Coroutine[Any, Any, None]] | None = None
         self._told = len(self.story.events)
@@ -104,11 +105,14 @@ class FakeSession:
         envelope = self.story.mail(text, interrupt=interrupt, **more)
         self.tell()
         if self.answer is not None:
-            self.room.task(self.answer(self, text), name="answer")
+            self.room.task(self.answer(self, text), "answer")
         return Receipt(id=envelope["id"], seq=envelope["seq"], session=self.id)
 
     def stop(self) -> None:
         self.stops += 1
+
+    def status_words(self) -> str:
+        return f"{self.status} (needs agent reviewer)" if self.undefined else str(self.status)
 
 
 class Refused(PostroomError):

@@ -8,10 +8,12 @@ from weakref import WeakSet
 
 from postroom_runtime.contracts.extra import Json
 from postroom_widgets.assets import script, sheet
-from postroom_widgets.link import Feed, Message, Reader, Watched, feed_of
+from postroom_widgets.link import Feed, feed_of
+from postroom_widgets.reader import Message, Reader
 from postroom_widgets.static_html import static_html
 from postroom_widgets.static_text import static_text
 from postroom_widgets.view_rows import Row, clipped
+from postroom_widgets.watched import Watched
 
 SCRIPTS: Final = ("kit", "outbox", "store", "rows", "feed", "composer", "session")
 SHEETS: Final = ("tokens", "views", "session")
@@ -38,6 +40,7 @@ class SessionView:
         session: The session to watch.
     """
 
+    _joined = False
     _feed: Feed
     display_id: str
     """Under this id the view was shown, so that a later cell can refresh what is saved of it."""
@@ -50,15 +53,16 @@ class SessionView:
 
     def __init__(self, session: Watched) -> None:
         self._session, self._feed = session, feed_of(session)
-        self._key = secrets.token_hex(6)
-        self.display_id = f"postroom-{self._key}"
-        self._shown: Mapping[str, Any] | None = None
+        self._key = secrets.token_hex(16)
+        self.display_id = f"postroom-{self._key[:12]}"
+        self._shown: tuple[int, Row] | None = None
         # Through the other base: AnyWidget's own __init__, which opens the comm.
-        super().__init__(snapshot=self._snapshot())  # type: ignore[call-arg]
+        super().__init__(model_id=self._key, snapshot=self._snapshot())  # type: ignore[call-arg]
         self._reader = Reader(self._post)
         self._feed.on_rest.append(self._save)
         self.on_msg(self._on_msg)  # type: ignore[attr-defined]
         session.room.hop(self._feed.join, self._reader)
+        self._joined = True
         _views.add(self)
 
     def __repr__(self) -> str:
@@ -70,11 +74,7 @@ class SessionView:
 
     def show(self) -> None:
         """Display the view in the cell that runs now."""
-        from IPython.display import display
-
-        data, metadata = self._repr_mimebundle_()
-        self._shown = self._static()
-        display(data, metadata=metadata, raw=True, display_id=self.display_id)
+        self._display(update=False)
 
     def refresh(self) -> bool:
         """Bring what a saved notebook keeps of the view up to date; tell if there was news.
@@ -82,22 +82,27 @@ class SessionView:
         Only from a running cell does this reach a notebook that nobody looks at. The widget itself
         needs no refresh.
         """
-        if self._shown is None:
+        if self._shown is None or self._shown == self._moment():
             return False
-        static = self._static()
-        if static == self._shown:
-            return False
+        self._display(update=True)
+        return True
+
+    def _moment(self) -> tuple[int, Row]:
+        state = self._feed.catch_up()
+        return state.version, state.head
+
+    def _display(self, *, update: bool) -> None:
         from IPython.display import display
 
+        self._shown = self._moment()
         data, metadata = self._repr_mimebundle_()
-        self._shown = static
-        display(data, metadata=metadata, raw=True, display_id=self.display_id, update=True)
-        return True
+        display(data, metadata=metadata, raw=True, display_id=self.display_id, update=update)
 
     def close(self) -> None:
         """End the view; the session lives on."""
-        _views.discard(self)
-        if self._save in self._feed.on_rest:
+        if self._joined:  # once; and never when the widget could not be made
+            self._joined = False
+            _views.discard(self)
             self._feed.on_rest.remove(self._save)
             self._session.room.hop(self._feed.leave, self._reader)
         super().close()  # type: ignore[misc]

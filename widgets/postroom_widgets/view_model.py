@@ -197,6 +197,7 @@ class _Draft:
         return False
 
     def stream(self, index: int, at: str) -> None:
+        self.quiet()
         self.live = f"t:{index}"
         place = {"kind": "turn", "o": [self.slot, _TURN], "index": index, "at": at, "live": True}
         self.table.put(self.live, place)
@@ -211,7 +212,6 @@ class _Draft:
         """Take a model turn: its words, and the calls it made."""
         index = int(turn["index"])
         if self.live != f"t:{index}":
-            self.quiet()
             self.stream(index, at)
         text, more = clipped(str(turn.get("text", "")))
         usage = turn.get("usage") or {}

@@ -35,7 +35,8 @@ class ViewState:
     session: SessionId
     head: Row
     """``name``, ``id``, ``agent``, ``model``, ``status``, ``turn``, ``unread``, ``calls``,
-    ``tokens``, ``end`` (why the last run ended), ``parent`` and ``at`` (the last event's time)."""
+    ``tokens``, ``end`` (why the last run ended), ``parent``, ``at`` (the last
+    event's time) and ``needs`` (what it is short of to run)."""
     rows: Mapping[str, Row] = field(default_factory=dict)
     """By key, the least recently changed first."""
     version: int = 0

@@ -72,6 +72,8 @@ def plural(n: int, one: str, many: str = "") -> str:
 def status_words(head: Row) -> str:
     """Return what a session is doing: ``running · turn 4`` or ``idle · stopped``."""
     status, turn = str(head["status"]), head.get("turn")
+    if head.get("needs"):
+        return str(head["needs"])
     if status == "running" and turn:
         return f"running · turn {turn}"
     if status == "waiting" and head.get("calls"):

@@ -11,7 +11,8 @@ const SLOW_MS = 1000;
 const KEEP_FOCUS_MS = 300;
 
 /** What a session is doing, in words; the same as in the saved view. */
-function statusWords({ status, turn, calls, end }) {
+export function statusWords({ status, turn, calls, end, needs }) {
+  if (needs) return needs;
   if (status === "running" && turn) return `running · turn ${turn}`;
   if (status === "waiting" && calls) return `waiting · ${plural(calls, "call")}`;
   if (status === "idle" && end === "stopped") return "idle · stopped";

@@ -1,0 +1,76 @@
+"""The live view and the saved view use the same words for the same states."""
+
+import json
+import re
+import subprocess
+from typing import Any
+
+import pytest
+
+from postroom_widgets import wording
+from postroom_widgets.assets import STATIC
+
+
+def node(script: str) -> Any:
+    """Run a script against the front end's own modules; return what it prints as JSON."""
+    code = f"""
+      import * as kit from "{STATIC.as_uri()}/kit.js";
+      import {{ statusWords }} from "{STATIC.as_uri()}/session.js";
+      console.log(JSON.stringify({script}));
+    """
+    run = subprocess.run(
+        ["node", "--experimental-default-type=module", "--input-type=module", "-e", code],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def table(name: str) -> dict[str, str]:
+    source = (STATIC / "rows.js").read_text("utf-8")
+    found = re.search(rf"const {name} = \{{(.*?)\n\}};", source, re.DOTALL)
+    assert found, name
+    return dict(re.findall(r'(\w+): "([^"]*)"', found[1]))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("STATES", wording.CALL_STATES),
+        ("REASONS", wording.END_REASONS),
+        ("MARKS", wording.MARKS),
+    ],
+)
+def test_both_have_the_same_words(name: str, words: dict[str, str]) -> None:
+    assert table(name) == words
+
+
+def test_durations_and_numbers_read_the_same() -> None:
+    seconds = [0, 0.01, 0.05, 0.84, 2, 9.94, 9.96, 59.4, 59.6, 112, 3599, 3600, 7500]
+    tokens = [0, 1, 999, 1000, 2149, 18_400, 999_949, 999_950, 1_300_000]
+
+    assert node(f"{json.dumps(seconds)}.map(kit.span)") == [wording.span(s) for s in seconds]
+    assert node(f"{json.dumps(tokens)}.map(kit.count)") == [wording.count(n) for n in tokens]
+
+
+def test_the_status_reads_the_same() -> None:
+    heads: list[dict[str, Any]] = [
+        {"status": "ready"},
+        {"status": "ready", "needs": "ready (needs agent rev)"},
+        {"status": "running"},
+        {"status": "running", "turn": 4},
+        {"status": "idle"},
+        {"status": "idle", "end": "answer"},
+        {"status": "idle", "end": "stopped"},
+        {"status": "waiting"},
+        {"status": "waiting", "calls": 1},
+        {"status": "waiting", "calls": 2},
+        {"status": "paused"},
+        {"status": "failed", "turn": 5},
+        {"status": "capped"},
+        {"status": "closed"},
+    ]
+
+    assert node(f"{json.dumps(heads)}.map(statusWords)") == [wording.status_words(h) for h in heads]
