@@ -55,7 +55,8 @@ class Terminal:
 
     def _next_prompt(self) -> str:
         self._number += 1
-        self._child.expect(rf"In \[{self._number}\]: ")
+        style = r"(?:\x1b\[[0-9;]*m)*"
+        self._child.expect(rf"In \[{style}{self._number}{style}\]: ")
         return plain(self._child.before)
 
     def run(self, line: str) -> str:

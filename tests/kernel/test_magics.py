@@ -1,6 +1,7 @@
 """The magics in a real kernel: what cells show, what waits, what is caught."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
