@@ -147,8 +147,16 @@ class Router:
         return list(self._members.values())
 
     def lookup(self, to: str) -> Member | None:
-        """Return who goes by the name or id ``to``, else None."""
-        return self._members.get(self._names.get(to, to))
+        """Return who goes by the id or name ``to``, else None.
+
+        An id is looked for first: letters are answered to the id in their header, and a session
+        called like another's id must not get them.
+        """
+        return self._members.get(to) or self.named(to)
+
+    def named(self, name: str) -> Member | None:
+        """Return the session called ``name``, the last one if there were several, else None."""
+        return self._members.get(self._names.get(name, ""))
 
     def find(self, to: str, *, closed: bool = False) -> Member:
         """Return who goes by the name or id ``to``.

@@ -45,8 +45,8 @@ def spawn(
     options = Options({})
     options.update(model, tools, bind)
     options.apply(definition, room)  # what will not do is refused now, before anything is stored
-    existing = room.router.lookup(called)
-    if existing is not None and not existing.closed and existing.name == called:
+    existing = room.router.named(called)
+    if existing is not None and not existing.closed:
         if existing.agent != slug:
             raise NameTaken(called, existing.agent, slug)
         return _again(room.session(called), text, model, tools, bind, again=again)
