@@ -121,10 +121,10 @@ class Story:
         turn = {"index": self.turns, "role": "user", "text": "…", **more}
         turn |= {"mail": read} if read else {}
         turn |= {"results": list(results)} if results else {}
-        self.event(EventKind.SESSION_UPDATED, turn=turn)
         if read:
             seqs = [envelope["seq"] for envelope in read]
             self.event(EventKind.INBOX, text="…", mail=seqs, turn=self.turns)
+        self.event(EventKind.SESSION_UPDATED, turn=turn)
         self.record("running", cursor=self.mails)
         return self
 

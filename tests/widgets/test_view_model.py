@@ -1,5 +1,6 @@
 """The view model folds a session's events into the rows a view shows."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -222,6 +223,22 @@ def test_mail_of_a_kind_or_sender_of_the_future_is_shown_for_what_it_is() -> Non
         "tone": "sys",
         "text": "mail of a kind this version does not know: hologram",
     }
+
+
+def test_it_does_not_matter_whether_delivery_or_its_turn_is_told_first() -> None:
+    story = Story()
+    story.mail("one")
+    story.run().heard()
+    swapped = list(story.events)
+    inbox, turn = (
+        next(i for i, e in enumerate(swapped) if e.kind == k)
+        for k in (EventKind.INBOX, EventKind.SESSION_UPDATED)
+    )
+    first, second = swapped[inbox], swapped[turn]
+    swapped[inbox] = replace(second, seq=first.seq)
+    swapped[turn] = replace(first, seq=second.seq)
+
+    assert keys(shown(swapped)) == keys(shown(story)) == ["m:1", "t:2"]
 
 
 # ── Turns ──

@@ -91,7 +91,8 @@ class _Draft:
                 self.accepted(data["mail"])
             case EventKind.INBOX:
                 for seq in data.get("mail") or ():
-                    self.delivered(seq, int(data.get("turn", 0)), self.slot or event.seq)
+                    if seq in self.queued:  # else its turn has placed it
+                        self.delivered(seq, int(data.get("turn", 0)), event.seq)
             case EventKind.RUN_STARTED:
                 self.run = Run(int(data.get("turn", 0)), at, self.run.mail)
                 self.head["status"] = "running"
