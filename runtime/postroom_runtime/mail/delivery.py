@@ -37,8 +37,9 @@ class Delivery:
     def attach(self, loop: asyncio.AbstractEventLoop, context: Context | None) -> None:
         """Deliver on ``loop`` from now on, in ``context``; what waited goes first."""
         self._loop, self._context = loop, context
-        if self._rows and not self._scheduled:
-            self._scheduled = True
+        # A hop that was due on a loop before this one, now closed, is made anew.
+        self._scheduled = bool(self._rows)
+        if self._scheduled:
             loop.call_soon_threadsafe(self._drain, context=context)
 
     def bell(self, session: SessionId) -> Bell:
@@ -72,7 +73,8 @@ class Delivery:
                 self.last = rows[-1].n
                 return
         self._rows.extend(rows)
-        if loop is not None and not self._scheduled:
+        # Read again behind the rows: a loop attached meanwhile has either seen them or is seen here.
+        if (loop := self._loop) is not None and not self._scheduled:
             self._scheduled = True
             try:
                 loop.call_soon_threadsafe(self._drain, context=self._context)
