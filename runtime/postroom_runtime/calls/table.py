@@ -23,12 +23,20 @@ class CallTable:
         storage: The room's store.
         epoch: Under which claim the session is held.
         now: The room's clock.
+        changed: Called on the loop after each change: the store rings when the rows are published,
+            which is before the table knows of it.
     """
 
     def __init__(
-        self, session: SessionId, storage: Storage, epoch: int, now: Callable[[], datetime]
+        self,
+        session: SessionId,
+        storage: Storage,
+        epoch: int,
+        now: Callable[[], datetime],
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._session, self._storage, self._epoch, self._now = session, storage, epoch, now
+        self._changed = changed
         self._calls: dict[CallId, Call] = {}
         self._ending: set[CallId] = set()
 
@@ -66,6 +74,7 @@ class CallTable:
     def enter(self, call: Call) -> None:
         """Keep a call whose record is stored."""
         self._calls[call.id] = call
+        self._changed()
 
     async def start(self, id: CallId) -> None:
         """Mark a pending call running, stored."""
@@ -73,7 +82,7 @@ class CallTable:
         if call.state is CallState.PENDING:
             call = replace(call, state=CallState.RUNNING, started_at=self._now())
             await self._store(call, ())
-            self._calls[id] = call
+            self.enter(call)
 
     async def end(self, id: CallId, state: CallState, result: Json) -> bool:
         """End a call: its final state and ``ToolCallFinished`` in one transaction.
@@ -91,7 +100,7 @@ class CallTable:
         try:
             ended = replace(call, state=state, result=result, ended_at=self._now())
             await self._store(ended, (self._finished(ended),))
-            self._calls[id] = ended
+            self.enter(ended)
         finally:
             self._ending.discard(id)
         return True

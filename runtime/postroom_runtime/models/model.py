@@ -55,6 +55,11 @@ class Mind(Protocol):
         """
         ...
 
+    @property
+    def owed(self) -> Usage:
+        """What was spent on requests that gave no thought: cut, or failed for good."""
+        ...
+
     def close(self) -> None:
         """The run is over: let go of what it held. Never raises, never called during ``think``."""
         ...

@@ -72,6 +72,11 @@ class ScriptMind:
         finally:
             self._busy = False
 
+    @property
+    def owed(self) -> Usage:
+        """Return nothing: a script that was cut has cost nothing."""
+        return Usage()
+
     def close(self) -> None:
         """End the script's generator, if one waits; the next run calls the script anew."""
         self._let_go()

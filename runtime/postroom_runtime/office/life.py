@@ -5,6 +5,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from postroom_runtime.calls.executor import Executor
@@ -51,10 +52,9 @@ class Life:
     def __init__(self, session: "Session", room: "Room", record: SessionRecord, epoch: int) -> None:
         self._session, self._room = session, room
         self.bell: Bell = room.delivery.bell(record.id)
-        self.state = SessionState(
-            record, room.storage, epoch, room.now, lambda: room.delivery.ring(record.id)
-        )
-        self.table = CallTable(record.id, room.storage, epoch, room.now)
+        changed = partial(room.delivery.ring, record.id)
+        self.state = SessionState(record, room.storage, epoch, room.now, changed)
+        self.table = CallTable(record.id, room.storage, epoch, room.now, changed)
         self.options = Options(record.options)
         self.ends: deque[RunEnd] = deque(maxlen=256)
         """How the last runs went, oldest first."""

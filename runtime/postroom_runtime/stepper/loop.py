@@ -11,7 +11,7 @@ from postroom_runtime.contracts.errors import ModelError, PostroomError, StoreFa
 from postroom_runtime.contracts.event import EventKind
 from postroom_runtime.contracts.journal import Record
 from postroom_runtime.contracts.session_record import SessionStatus
-from postroom_runtime.contracts.turn import EndReason, Provenance, Role, Turn
+from postroom_runtime.contracts.turn import EndReason, Provenance, Role, Turn, Usage
 from postroom_runtime.models.model import Mind, Model, Thought
 from postroom_runtime.stepper.budget import EXTENSIONS_SPENT, Budget
 from postroom_runtime.stepper.folding import fold
@@ -180,6 +180,9 @@ class Run:
             self._mind = (model, model.begin(self.host.state.id))
         return self._mind[1]
 
+    def _owed(self) -> Usage:
+        return self._mind[1].owed if self._mind is not None else Usage()
+
     def _close_mind(self) -> None:
         if self._mind is not None:
             self._mind[1].close()
@@ -234,6 +237,7 @@ class Run:
     ) -> None:
         state = self.host.state
         turns = sum(isinstance(row, Turn) for row in rows)
+        changes.setdefault("usage", state.record.usage + self._owed())
         stopped = state.event(
             EventKind.RUN_STOPPED,
             reason=reason,
