@@ -54,9 +54,9 @@ SAID: dict[str, tuple[PostroomError, list[str], dict[str, object]]] = {
     "not permitted": (
         NotPermitted("rev", "zoe", "subtree", "stranger"),
         [
-            "rev may not write to zoe, its stranger",
+            "rev may not write to zoe, a stranger to it",
             "mail_scope is 'subtree'",
-            "Reply to mail from zoe, write to your parent, or let the owner widen mail_scope",
+            "It may answer mail from zoe and write to its parent; the owner can widen mail_scope",
         ],
         {"sender": "rev", "to": "zoe", "scope": "subtree", "relation": "stranger"},
     ),

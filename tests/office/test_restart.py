@@ -82,7 +82,7 @@ def test_a_stored_session_needs_its_agent_and_says_which_cell_to_run() -> None:
         receipt = s.send("hello again")
         assert receipt.recipient_status == "ready (needs agent poet)"
         result = await s.wait(timeout=5)
-        assert "poet needs agent poet: run the cell that defines it" in result.text
+        assert "poet is ready but needs agent poet: run the cell that defines it" in result.text
         with pytest.raises(AnswerFailed, match="needs agent poet"):
             await s.ask("hm?")
         room.define(agent)

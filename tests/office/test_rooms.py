@@ -244,7 +244,7 @@ def test_m105_scope_refuses_a_stranger_and_a_child_may_always_answer() -> None:
 
         room.send(child.id, "go", sender=lead)
         room.send(lead.id, "done", sender=child)
-        with pytest.raises(NotPermitted, match="stranger may not write to lead, its stranger"):
+        with pytest.raises(NotPermitted, match="stranger may not write to lead, a stranger to it"):
             room.send("lead", "hi", sender="stranger")
         await lead.wait()
         room.send("stranger", "who are you?", sender=room.spawn(Agent("x", mail_scope="all")))

@@ -51,6 +51,16 @@ class UnknownRecipient(MailRefused):
         self.to, self.known, self.near, self.closed = to, tuple(known), tuple(near), closed
 
 
+_KIN = {
+    "stranger": "a stranger to it",
+    "sibling": "its sibling",
+    "ancestor": "an ancestor of its",
+    "child": "its child",
+    "descendant": "a descendant of its",
+    "self": "itself",
+}
+
+
 class NotPermitted(MailRefused):
     """The sender's scope does not reach the recipient."""
 
@@ -58,8 +68,9 @@ class NotPermitted(MailRefused):
 
     def __init__(self, sender: str, to: str, scope: str, relation: str) -> None:
         super().__init__(
-            f"{sender} may not write to {to}, its {relation}: its mail_scope is {scope!r}. "
-            f"Reply to mail from {to}, write to your parent, or let the owner widen mail_scope."
+            f"{sender} may not write to {to}, {_KIN.get(relation, relation)}: its mail_scope is "
+            f"{scope!r}. It may answer mail from {to} and write to its parent; "
+            "the owner can widen mail_scope."
         )
         self.sender, self.to, self.scope, self.relation = sender, to, scope, relation
 

@@ -192,16 +192,24 @@ def _text(
     parts = []
     if woken is WokenBy.TIMEOUT:
         parts.append(f"time is up after {timeout:g} s" if timeout is not None else "time is up")
-    if done:
-        parts.append(", ".join(f"{session.name} is {session.status_words()}" for session in done))
-    if left:
-        still = ", ".join(f"{session.name} ({session.status_words()})" for session in left)
+    told = {session.id: words for session in (*done, *left) if (words := _trouble(session))}
+    if plain := [session for session in done if session.id not in told]:
+        parts.append(", ".join(f"{session.name} is {session.status_words()}" for session in plain))
+    if waiting := [session for session in left if session.id not in told]:
+        still = ", ".join(f"{session.name} ({session.status_words()})" for session in waiting)
         parts.append(f"still working: {still}" if woken is WokenBy.TIMEOUT else f"not: {still}")
-    for session in (*done, *left):
-        if session.room.roster.get(session.agent) is None and not session.closed:
-            parts.append(
-                f"{session.name} needs agent {session.agent}: run the cell that defines it"
-            )
-        elif session.status is SessionStatus.FAILED and session.error:
-            parts.append(f"{session.name} failed: {session.error.splitlines()[0]}")
+    parts += told.values()
     return "; ".join(parts) or "no session to wait for"
+
+
+def _trouble(session: "Session") -> str:
+    """Return what keeps ``session`` from running, and the remedy; '' when nothing does."""
+    if session.closed:
+        return ""
+    if session.room.roster.get(session.agent) is None:
+        return (
+            f"{session.name} is ready but needs agent {session.agent}: run the cell that defines it"
+        )
+    if session.status is SessionStatus.FAILED and session.error:
+        return f"{session.name} failed: {session.error.splitlines()[0]}"
+    return ""
