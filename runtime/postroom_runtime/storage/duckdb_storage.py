@@ -22,7 +22,8 @@ from postroom_runtime.storage.box import Box, counts
 from postroom_runtime.storage.clock import Clock, utc_now
 from postroom_runtime.storage.codec import dumps, letter_text, sealed
 from postroom_runtime.storage.disk import Disk
-from postroom_runtime.storage.front import Found, Front, Promise, make_row, receipt_for
+from postroom_runtime.storage.front import Front
+from postroom_runtime.storage.numbering import Found, Promise, make_row, receipt_for
 from postroom_runtime.storage.pending import Refused, Settled, Waiting, Wakes
 from postroom_runtime.storage.protocol import Committed, Pending
 from postroom_runtime.storage.query import run
@@ -93,7 +94,9 @@ class DuckDBStorage(Front):
         except BaseException:
             self._disk.close()
             raise
-        self._writer: Writer[_Unit] = Writer(self._lock, self._write, self._settle)
+        self._writer: Writer[_Unit] = Writer(
+            self._lock, self._write, self._settle, self._disk.close
+        )
         lifetime.opened(self)
 
     def _recover(self, found: journal_file.Recovered) -> None:
@@ -313,13 +316,12 @@ class DuckDBStorage(Front):
                     "nothing was stored", f"the room {self._disk.path} is closed", "Open it again."
                 )
         self._writer.end()
-        self._disk.close()
         lifetime.closed(self)
 
     def abandon(self) -> None:
         """Refuse everything from now on: this copy of the room came into a forked child."""
-        # Whoever held the lock when the process was forked does not exist here to give it back.
         self._lock = threading.Lock()
+        self._writer.abandon(self._lock)
         self._closed = StoreFailed(
             "nothing was stored",
             f"the room {self._disk.path} belongs to the process that this one was forked from",

@@ -7,70 +7,39 @@ promise at once; ``duckdb_storage`` writes it first, and takes back every promis
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from postroom_runtime.contracts.call import Call
-from postroom_runtime.contracts.envelope import Control, Envelope, Outgoing, Priority, Receipt
+from postroom_runtime.contracts.envelope import Envelope, Outgoing, Receipt
 from postroom_runtime.contracts.errors import (
     ConfigError,
-    MailboxFull,
     MailRefused,
     StaleRecord,
     StoreFailed,
-    TooManyHops,
     UnknownRecipient,
 )
 from postroom_runtime.contracts.event import Event
-from postroom_runtime.contracts.ids import MailId, SessionId, check_given_id, mail_id
-from postroom_runtime.contracts.journal import Record, Row
+from postroom_runtime.contracts.ids import MailId, SessionId
+from postroom_runtime.contracts.journal import Record
 from postroom_runtime.contracts.session_record import SessionRecord
-from postroom_runtime.storage.board import Board
-from postroom_runtime.storage.box import Box, counts
+from postroom_runtime.storage.box import Box
 from postroom_runtime.storage.clock import Clock
 from postroom_runtime.storage.commit_rules import check_cursor, record_of
+from postroom_runtime.storage.numbering import Found, Numbering, Promise, make_row, receipt_for
 from postroom_runtime.storage.pending import Refused
 from postroom_runtime.storage.protocol import Committed, Pending
-from postroom_runtime.storage.quick import maker
-from postroom_runtime.storage.receipts import Stamp, counted_number
+from postroom_runtime.storage.receipts import Stamp
 
 T = TypeVar("T")
-
-_envelope = maker(Envelope)
-_receipt = maker(Receipt)
-make_row = maker(Row)
-
-Found: TypeAlias = Mapping[MailId, Sequence[Stamp]]
-"""What the journal holds under some ids, in every mailbox that accepted them."""
 
 _NOTHING: Found = {}
 
 
-@dataclass(slots=True)
-class Promise:
-    """A commit that is decided: its numbers are taken, it is not yet published."""
-
-    session: SessionId
-    version: int
-    rows: list[Row]
-    """All of it, in order: the records, then the new mail."""
-    mail: list[Outgoing]
-    """The new mail as it was sent."""
-    texts: Sequence[str]
-    """What the store made of the records beforehand; may be empty."""
-    receipts: list[Receipt]
-    """One per mail, duplicates included."""
-    record: SessionRecord | None
-    before: SessionRecord | None
-    """What ``record`` replaces; None before a session's first commit."""
-    cursor: int
-    """The session's cursor as of this commit."""
-
-
-class Front(Board):
+class Front(Numbering):
     """Decides for a room that lives in one process.
 
     Args:
@@ -79,15 +48,8 @@ class Front(Board):
     """
 
     def __init__(self, now: Clock, window: int | None) -> None:
-        super().__init__()
+        super().__init__(window)
         self._now = now
-        self._window = window
-        self._n = 0
-        """Number of the last promised row."""
-        self._accepted = 0
-        """Mail and entries promised so far: what ids are counted out from."""
-        self._ahead: set[int] = set()
-        """Numbers beyond ``_accepted`` whose ids are taken already."""
 
     # ── what a store does with a decision; called under the lock ──
 
@@ -122,7 +84,7 @@ class Front(Board):
         try:
             with self._lock:
                 if self._closed is not None:
-                    raise self._closed
+                    raise self._closed.with_traceback(None)
                 if self._receipts.complete:
                     return self._accept_all(batch, _NOTHING)
             return self._after_look_up(batch, lambda found: self._accept_all(batch, found))
@@ -181,7 +143,7 @@ class Front(Board):
         while True:
             with self._lock:
                 if self._closed is not None:
-                    raise self._closed
+                    raise self._closed.with_traceback(None)
                 if self._window is not None and self._accepted - asked_at >= self._window:
                     found = {}
                 missing = self._forgotten(mail, found)
@@ -284,94 +246,6 @@ class Front(Board):
     def _unknown(self, session: SessionId) -> UnknownRecipient:
         reachable = (name for name, each in self._boxes.items() if not each.closed)
         return UnknownRecipient(session, [*islice(reachable, 8)], closed=session in self._boxes)
-
-    def _first(self, session: SessionId, id: MailId, found: Found) -> Stamp | None:
-        """Return what was first accepted in ``session`` under a given id, if anything."""
-        check_given_id(id)
-        first = self._receipts.find(session, id)
-        elsewhere = found.get(id, ())
-        if first is None:
-            first = next((each for each in elsewhere if each.session == session), None)
-        if first is None and counted_number(id) is not None:
-            other = self._receipts.first(id) or next(iter(elsewhere), None)
-            if other is not None:
-                raise ConfigError(
-                    f"id={id!r} is the number of another mail, in {other.session}: ids of this form "
-                    "are counted out by the room. Give another id, or none.",
-                    value=id,
-                )
-        return first
-
-    def _promise(self, mail: Outgoing, box: Box, at: datetime) -> Envelope:
-        """Take the numbers of a new mail, all but that of its row."""
-        if mail.max_hops is not None and mail.hops > mail.max_hops:
-            raise TooManyHops(mail.hops, mail.max_hops)
-        body, id, priority = mail.body, mail.id, mail.priority
-        if counts(body):
-            if box.limit is not None and box.unread >= box.limit:
-                raise MailboxFull(mail.session, box.unread, box.limit)
-            box.unread += 1
-        elif isinstance(body, Control):
-            # M-82: a control breaks a wait whatever priority its sender thought of.
-            priority = Priority.INTERRUPT
-        self._accepted = number = self._accepted + 1
-        if id is None:
-            if self._ahead:
-                number = self._free_number(number)
-            id = mail_id(number)
-        else:
-            taken = counted_number(id)
-            if taken is not None and taken > number:
-                self._ahead.add(taken)
-        box.head = seq = box.head + 1
-        envelope = _envelope(
-            id, seq, mail.session, mail.sender, priority, mail.hops, at, body, mail.lowered
-        )
-        # A store that keeps all mail in memory notes the mail itself; others keep what is small.
-        self._receipts.add(envelope if self._window is None else receipt_for(envelope))
-        return envelope
-
-    def _free_number(self, number: int) -> int:
-        """Return the first number from ``number`` on whose id nobody gave yet, and take it."""
-        free = number
-        while free in self._ahead:
-            free += 1
-        if free > number:
-            self._ahead.add(free)
-        return free
-
-    # ── taking promises back ──
-
-    def _take_back(self, promise: Promise) -> None:
-        """Undo a commit that is not published; everything promised after it is undone already."""
-        for row in reversed(promise.rows):
-            self._take_back_row(row)
-        if promise.record is not None:
-            if promise.before is None:
-                del self._boxes[promise.session]
-            else:
-                self._boxes[promise.session].adopt(promise.before)
-
-    def _take_back_row(self, row: Row) -> None:
-        self._n = row.n - 1
-        mail = row.record
-        if isinstance(mail, Envelope):
-            box = self._boxes[mail.session]
-            box.head -= 1
-            if counts(mail.body):
-                box.unread -= 1
-            self._accepted -= 1
-            self._receipts.drop(mail.session, mail.id)
-            taken = counted_number(mail.id)
-            if taken is not None:
-                self._ahead.discard(taken)
-
-
-def receipt_for(stamp: Stamp, note: str = "", *, duplicate: bool = False) -> Receipt:
-    """Return the receipt for accepted mail; ``note`` is what this sender should be told."""
-    return _receipt(
-        stamp.id, stamp.seq, stamp.session, duplicate, stamp.priority, stamp.lowered, "", note
-    )
 
 
 def _repeated(first: Stamp, mail: Outgoing) -> Receipt:

@@ -11,7 +11,7 @@ from postroom_runtime.contracts.ids import MailId, SessionId, mail_id
 from postroom_runtime.contracts.journal import Record, Row, RowKind
 from postroom_runtime.contracts.session_record import SessionRecord
 from postroom_runtime.storage.codec import loads
-from postroom_runtime.storage.front import make_row
+from postroom_runtime.storage.numbering import make_row
 from postroom_runtime.storage.quick import maker
 from postroom_runtime.storage.receipts import counted_number
 

@@ -23,6 +23,10 @@ _open: "weakref.WeakSet[Open]" = weakref.WeakSet()
 
 def opened(store: Open) -> None:
     """Remember an open store."""
+    if not _open:
+        # What is registered last runs first: the rooms close while DuckDB, which the first of them
+        # has loaded, still works. Closing twice is harmless, so one time too many is too.
+        atexit.register(_close_all)
     _open.add(store)
 
 
@@ -31,7 +35,6 @@ def closed(store: Open) -> None:
     _open.discard(store)
 
 
-@atexit.register
 def _close_all() -> None:
     for store in list(_open):
         store.close()

@@ -12,8 +12,9 @@ from postroom_runtime.contracts.session_record import SessionRecord
 from postroom_runtime.contracts.turn import Turn
 from postroom_runtime.storage.box import Box, counts
 from postroom_runtime.storage.clock import Clock, utc_now
-from postroom_runtime.storage.front import Front, Promise, make_row, receipt_for
+from postroom_runtime.storage.front import Front
 from postroom_runtime.storage.mirror import Mirror, turn_cursors
+from postroom_runtime.storage.numbering import Promise, make_row, receipt_for
 from postroom_runtime.storage.pending import Settled
 from postroom_runtime.storage.protocol import Committed, Pending
 from postroom_runtime.storage.receipts import counted_number

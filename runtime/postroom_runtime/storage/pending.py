@@ -51,11 +51,11 @@ class Refused(Generic[T]):
 
     def result(self, timeout: float | None = None) -> T:
         """Raise the refusal."""
-        raise self._error
+        raise self._error.with_traceback(None)
 
     def __await__(self) -> Generator[Any, None, T]:
         """Raise the refusal."""
-        raise self._error
+        raise self._error.with_traceback(None)
         yield  # makes this a generator, as awaiting demands
 
 

@@ -30,6 +30,7 @@ class Writer(Generic[U]):
         write: Write a group, without the lock; return why it failed.
         settle: Publish a group, or take it back; a failed one comes with all that is queued behind
             it. Notes in the last argument who waits on a loop.
+        finish: Called once, when all is written and nothing more will come.
     """
 
     def __init__(
@@ -37,10 +38,12 @@ class Writer(Generic[U]):
         lock: threading.Lock,
         write: Callable[[Sequence[U]], StoreFailed | None],
         settle: Callable[[Sequence[U], StoreFailed | None, Wakes], None],
+        finish: Callable[[], None],
     ) -> None:
         self._lock = lock
         self._write = write
         self._settle = settle
+        self._finish = finish
         self.settled = threading.Condition(lock)
         """Notified when a group is settled: what a pending's ``result`` waits for."""
         self._work = threading.Condition(lock)
@@ -79,11 +82,17 @@ class Writer(Generic[U]):
             )
 
     def end(self) -> None:
-        """Write what is queued, and end the thread; without the lock. Ending twice is harmless."""
+        """Write what is queued, finish, and end the thread; without the lock. Twice is harmless."""
         with self._lock:
             self._ending = True
             self._work.notify()
         self._thread.join()
+
+    def abandon(self, lock: threading.Lock) -> None:
+        """Go on with a lock of one's own in a forked child, where the thread does not exist."""
+        # Whoever held the old one when the process was forked is not here to give it back.
+        self._lock = lock
+        self._work = self.settled = threading.Condition(lock)
 
     def _run(self) -> None:
         while (group := self._next_group()) is not None:
@@ -96,6 +105,7 @@ class Writer(Generic[U]):
                 self._settle(group, failed, wakes)
                 self.settled.notify_all()
             wake(wakes)
+        self._finish()
 
     def _next_group(self) -> list[U] | None:
         with self._lock:
