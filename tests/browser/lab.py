@@ -125,9 +125,9 @@ class Lab:
         nbformat.write(content, self.server.notebooks / name)  # type: ignore[no-untyped-call]
         return self.open(name)
 
-    def open(self, name: str) -> "Notebook":
-        """Open a notebook of the server's folder, and wait for its kernel."""
-        self.page.evaluate(_OPEN, name)
+    def open(self, name: str, *, wait: bool = True) -> "Notebook":
+        """Open a notebook of the server's folder; ``wait`` until its kernel answers."""
+        self.page.evaluate(_OPEN, [name, wait])
         return Notebook(self, name)
 
     def reload(self) -> None:
@@ -179,6 +179,15 @@ class Notebook:
         self.start(cell)
         self.wait(cell, seconds)
         return self.text(cell)
+
+    def execute(self, code: str) -> None:
+        """Run code in the kernel without a cell, and without moving the focus; wait for it.
+
+        Raises:
+            AssertionError: The code raised.
+        """
+        reply = self.page.evaluate(_EXECUTE, [self.name, code])
+        assert reply["status"] == "ok", reply
 
     def busy(self, cell: int) -> bool:
         """Tell whether a cell is running or waits to run."""
@@ -247,11 +256,13 @@ def _free_port() -> int:
 # Each script finds its notebook by name, so that it does not matter which one is in front.
 _FIND = "const w = [...jupyterapp.shell.widgets('main')].find(w => w.context?.path === name);"
 _CELL = f"([name, i]) => {{ {_FIND} const cell = w.content.widgets[i];"
-_OPEN = """async name => {
+_OPEN = """async ([name, wait]) => {
   const w = await jupyterapp.commands.execute('docmanager:open', { path: name });
   await w.revealed;
-  await w.sessionContext.ready;
-  await w.sessionContext.session.kernel.info;
+  if (wait) {
+    await w.sessionContext.ready;
+    await w.sessionContext.session.kernel.info;
+  }
   jupyterapp.shell.activateById(w.id);
 }"""
 _ACTIVATE = f"name => {{ {_FIND} jupyterapp.shell.activateById(w.id); }}"
@@ -269,6 +280,11 @@ _ARRIVED = f"async {_CELL} const f = cell.outputArea.future; if (f) await f.done
 _TEXT = f"{_CELL} return cell.outputArea.node.innerText; }}"
 _TAG = f"name => {{ {_FIND} w.node.dataset.testNotebook = name; }}"
 _COUNT = f"name => {{ {_FIND} return w.content.widgets.length; }}"
+_EXECUTE = f"""async ([name, code]) => {{
+  {_FIND}
+  const reply = await w.sessionContext.session.kernel.requestExecute({{ code }}).done;
+  return {{ status: reply.content.status, value: reply.content.evalue ?? '' }};
+}}"""
 _RESTART = f"""async name => {{
   {_FIND}
   await w.sessionContext.restartKernel();

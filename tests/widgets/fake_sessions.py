@@ -115,5 +115,20 @@ class FakeSession:
         return f"{self.status} (needs agent reviewer)" if self.undefined else str(self.status)
 
 
+async def echo(session: FakeSession, text: str) -> None:
+    """Answer mail as a model would that says the same again, piece by piece."""
+    story = session.story
+    session.status = SessionStatus.RUNNING
+    story.run().heard()
+    session.tell()
+    for piece in ("echo: ", *text.partition(" ")):
+        await asyncio.sleep(0.05)
+        story.delta(piece)
+        session.tell()
+    session.status = SessionStatus.IDLE
+    story.said(f"echo: {text}", end_reason="answer").stopped()
+    session.tell()
+
+
 class Refused(PostroomError):
     """A refusal as the mail floor would give it."""

@@ -16,6 +16,11 @@ PEOPLE = {
 }
 
 
+def now() -> datetime:
+    """Return the time it is, for a story that is told live."""
+    return datetime.now(UTC)
+
+
 class Story:
     """Writes the events of session ``s-0002``, called rev, with a clock of its own."""
 

@@ -47,6 +47,11 @@ def test_both_have_the_same_words(name: str, words: dict[str, str]) -> None:
     assert table(name) == words
 
 
+def test_a_failure_says_the_same() -> None:
+    source = (STATIC / "rows.js").read_text("utf-8")
+    assert wording.KEPT.format(name="${ctx.name}") in source
+
+
 def test_durations_and_numbers_read_the_same() -> None:
     seconds = [0, 0.01, 0.05, 0.84, 2, 9.94, 9.96, 59.4, 59.6, 112, 3599, 3600, 7500]
     tokens = [0, 1, 999, 1000, 2149, 18_400, 999_949, 999_950, 1_300_000]

@@ -11,6 +11,7 @@ from typing import Final
 from postroom_widgets.view_rows import Row
 from postroom_widgets.view_state import ViewState
 from postroom_widgets.wording import (
+    KEPT,
     LAST_ROWS,
     arguments,
     call_note,
@@ -42,7 +43,7 @@ def static_html(state: ViewState) -> str:
         parts.append(_p(_small(words)))
     if not rows:
         parts.append(_p(f"No mail yet. {_small('Write with ' + _code(f'%send {name} …'))}"))
-    parts += [_row(row) for row in rows[-LAST_ROWS:]]
+    parts += [_row(row, name) for row in rows[-LAST_ROWS:]]
     at = f"Saved {clock(head.get('at'))} without" if head.get("at") else "Saved without"
     parts.append(_p(_small(f"{at} a kernel. Run {_code(f'%watch {name}')} to see it live.")))
     # The class names keep MathJax from reading "$5 and $6" as a formula.
@@ -51,11 +52,12 @@ def static_html(state: ViewState) -> str:
 
 def _head(head: Row) -> str:
     about = escape(" · ".join([status_words(head), *facts(head)]))
-    style = f"margin: 0 0 8px 0; padding: 0 0 6px 0; border-bottom: 1px solid {_LINE}"
-    return f'<h4 style="{style}">{escape(head["name"])} <small>{about}</small></h4>'
+    style = f"margin: 4px 0 8px 0; padding: 0 0 6px 0; border-bottom: 1px solid {_LINE}"
+    name = f"<strong>{escape(head['name'])}</strong>"
+    return f'<h4 style="{style}">{name} <small>{about}</small></h4>'
 
 
-def _row(row: Row) -> str:
+def _row(row: Row, name: str) -> str:
     match row["kind"]:
         case "mail":
             return _mail(row)
@@ -73,7 +75,7 @@ def _row(row: Row) -> str:
             head, rest = end_words(row)
             return _p(_small(f"<strong>{escape(head)}</strong> · {escape(rest)}".rstrip(" ·")))
         case _:
-            return _failure(row)
+            return _failure(row, name)
 
 
 def _mail(mail: Row) -> str:
@@ -103,7 +105,7 @@ def _call(call: Row) -> str:
     )
 
 
-def _failure(row: Row) -> str:
+def _failure(row: Row, name: str) -> str:
     style = f"border-left: 3px solid {_BAD}; margin: 6px 0 6px 0; padding: 2px 0 2px 10px"
     traceback = str(row.get("traceback", "")).strip()
     fold = ""
@@ -112,7 +114,7 @@ def _failure(row: Row) -> str:
         fold = f"<details><summary>{summary}</summary><pre>{escape(traceback)}</pre></details>"
     return (
         f'<blockquote style="{style}">{_p("<strong>The run failed</strong>")}'
-        f"{_prose(row)}{fold}</blockquote>"
+        f"{_prose(row)}{_p(_small(escape(KEPT.format(name=name))))}{fold}</blockquote>"
     )
 
 

@@ -38,6 +38,12 @@ MARKS: Final = {
     "continuation": "Asked to go on",
 }
 
+KEPT: Final = (
+    "Nothing was lost: what was stored is kept, unread mail too. "
+    "Send mail or run %resume {name} to go on."
+)
+"""Said under a failure."""
+
 
 def clock(iso: str | None) -> str:
     """Return the time of day of an ISO time, in this machine's zone; '' for none."""

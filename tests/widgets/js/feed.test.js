@@ -189,6 +189,7 @@ test("marks and ends say what happened", () => {
   model.rows([
     { key: "x:1", v: 1, o: [1, 0], kind: "mark", mark: "interrupt", by: "you", id: "m-7f3a", detached: 1 },
     { key: "x:2", v: 2, o: [2, 0], kind: "mark", mark: "inbox", count: 2, turn: 5 },
+    { key: "x:4", v: 5, o: [2, 1], kind: "mark", mark: "interrupt", by: "coder", id: "m-7f3b" },
     { key: "e:3", v: 3, o: [3, 0], kind: "end", reason: "answer", rounds: 3, seconds: 48 },
     { key: "e:4", v: 4, o: [4, 0], kind: "end", reason: "failed" },
   ]);
@@ -196,6 +197,7 @@ test("marks and ends say what happened", () => {
   expect(texts(el, ".rows > *")).toEqual([
     "Interrupted by youm-7f3a · 1 attached call detached, keeps running",
     "INBOX2 mails read into turn 5",
+    "Interrupted by coderm-7f3b",
     "Run ended · final answer · 3 rounds · 48 s",
     "Run failed",
   ]);

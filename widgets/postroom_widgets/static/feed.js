@@ -72,7 +72,7 @@ export class Feed {
     const made = element(this.context, row);
     made.classList.add("ent");
     made.dataset.key = row.key;
-    made.tabIndex = -1;
+    if (row.kind !== "mark") made.tabIndex = -1;
     this.shown.set(row.key, { row, element: made });
     return made;
   }
@@ -179,7 +179,7 @@ export class Feed {
 
   key(event) {
     if (event.target !== this.root && !event.target.dataset?.key) return; // inside a row, keys are the row's
-    const entries = [...this.rows.children].filter((child) => child.dataset.key);
+    const entries = [...this.rows.children].filter((child) => child.hasAttribute("tabindex"));
     const at = entries.indexOf(event.target);
     const steps = { ArrowDown: at + 1, ArrowUp: at < 0 ? entries.length - 1 : at - 1, Home: 0, End: entries.length - 1 };
     if (event.key in steps) entries[steps[event.key]]?.focus();

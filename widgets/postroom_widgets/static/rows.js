@@ -224,10 +224,10 @@ function call(ctx, row) {
 // ── Marks, ends, failures ──
 
 function mark(ctx, row) {
-  const line = (kind, drawing, head, rest) => h("div.mark", { "data-k": kind, role: "separator" }, drawing, h("b", {}, head), rest && h("span.w", {}, rest));
+  const line = (kind, drawing, head, rest) => h("div.mark", { "data-k": kind }, drawing, h("b", {}, head), rest && h("span.w", {}, rest));
   if (row.mark === "interrupt") {
     const n = row.detached ?? 0;
-    const kept = n && ` · ${plural(n, "attached call")} detached, ${n === 1 ? "keeps" : "keep"} running`;
+    const kept = n > 0 && ` · ${plural(n, "attached call")} detached, ${n === 1 ? "keeps" : "keep"} running`;
     return line("now", icon("bolt", "fill"), `Interrupted by ${row.by}`, [jump(ctx, ctx.mail(row.id), row.id), kept]);
   }
   if (row.mark === "inbox") return line("sys", null, "INBOX", `${plural(row.count, "mail")} read into turn ${row.turn}`);

@@ -104,7 +104,7 @@ class View {
       h("span.wide", {}, [head.agent, head.model].filter(Boolean).join(" · ")),
       ...(head.unread && !closed ? [number(head.unread, "unread")] : []),
       ...(head.calls && !closed ? [number(head.calls, head.calls === 1 ? "call" : "calls")] : []),
-      number(count(head.tokens ?? 0), "tokens"),
+      ...(head.tokens ? [number(count(head.tokens), "tokens")] : []),
     );
     const active = head.status === "running" || head.status === "waiting" || head.calls > 0;
     this.controls.hidden = link === "saved";

@@ -1,0 +1,213 @@
+"""The session view in a real JupyterLab, over a session that does what the cells tell it."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from browser.lab import Lab, Notebook
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+AXE = Path(__file__).parents[1] / "widgets" / "js" / "node_modules" / "axe-core" / "axe.min.js"
+
+SETUP = """
+import asyncio, time
+from postroom_widgets.session_view import SessionView
+from widgets.fake_sessions import FakeRoom, FakeSession, echo
+from widgets.story import Story, now, review
+
+room = FakeRoom("lab")
+s = FakeSession(Story(start=now()), room)
+s.answer = echo
+view = SessionView(s)
+view.show()
+"""
+REVIEW = SETUP.replace("Story(start=now())", "review()").replace(
+    "view.show()", "view.show(); s.status = 'running'"
+)
+
+
+class View:
+    """The view in the output of a cell."""
+
+    def __init__(self, nb: Notebook, cell: int = 0) -> None:
+        self.root = nb.output(cell).locator(".pr")
+        self.box = self.root.locator("textarea")
+        self.banner = self.root.locator(".banner")
+        self.lost = self.root.locator(".lost")
+
+    def send(self, text: str) -> None:
+        self.box.fill(text)
+        self.box.press("Enter")
+
+    def says(self, text: str) -> Locator:
+        return self.root.locator(".say", has_text=text)
+
+
+@pytest.fixture(autouse=True)
+def clean(lab: Lab) -> Iterator[None]:
+    lab.errors.clear()
+    yield
+    # JupyterLab itself complains of its debugger when a kernel restarts.
+    assert [error for error in lab.errors if "debugger" not in error] == []
+
+
+def test_what_is_typed_while_a_cell_awaits_arrives_at_once(lab: Lab) -> None:
+    nb = lab.notebook("await.ipynb", [SETUP, "await asyncio.sleep(30)"])
+    nb.run(0)
+    view = View(nb)
+    nb.start(1)
+    view.send("are you there?")
+
+    view.says("echo: are you there?").wait_for()
+    assert nb.busy(1)
+    expect(view.banner).to_be_hidden()
+    nb.interrupt()
+    nb.wait(1)
+    view.send("still there?")
+    view.says("echo: still there?").wait_for()
+    nb.close()
+
+
+def test_what_is_typed_while_a_cell_blocks_is_kept_and_arrives_when_it_ends(lab: Lab) -> None:
+    nb = lab.notebook("block.ipynb", [SETUP, "time.sleep(5)"])
+    nb.run(0)
+    view = View(nb)
+    nb.start(1)
+    view.send("first")
+    expect(view.banner).to_contain_text("A cell is running.")
+    view.send("second")
+    expect(view.lost).to_have_count(2)
+    assert nb.busy(1)
+
+    nb.wait(1)
+    view.says("echo: first").wait_for()
+    view.says("echo: second").wait_for()
+    expect(view.lost).to_have_count(0)
+    expect(view.banner).to_be_hidden()
+    expect(view.root.locator(".mailbox")).to_have_count(2)
+    nb.close()
+
+
+def test_a_reload_in_the_middle_of_a_blocking_cell_loses_nothing_and_sends_nothing_twice(
+    lab: Lab,
+) -> None:
+    nb = lab.notebook("reload.ipynb", [SETUP, "time.sleep(15)"])
+    nb.run(0)
+    view = View(nb)
+    view.send("before")
+    view.says("echo: before").wait_for()
+    nb.save()
+    nb.start(1)
+    view.send("sent once")
+    expect(view.lost).to_have_count(1)
+    view.box.fill("a draft")
+    lab.reload()
+
+    nb = lab.open("reload.ipynb", wait=False)
+    view = View(nb)
+    view.says("echo: sent once").wait_for(timeout=60_000)
+    expect(view.box).to_have_value("a draft")
+    expect(view.root.locator(".mailbox", has_text="sent once")).to_have_count(1)
+    nb.close()
+
+
+def test_a_refreshed_output_keeps_the_draft_the_caret_and_the_focus(lab: Lab) -> None:
+    """JupyterLab draws an updated output anew; whoever types there must not notice."""
+    nb = lab.notebook("refresh.ipynb", [SETUP, "1"])
+    nb.run(0)
+    view = View(nb)
+    view.box.fill("half a thought")
+    view.box.press("ArrowLeft")
+    cells = nb.cells()
+    nb.execute("s.story.mail('news'); s.tell(); assert view.refresh()")
+
+    expect(view.root.locator(".mt", has_text="news")).to_have_count(1)
+    expect(view.box).to_be_focused()
+    lab.page.keyboard.type("dd")
+    expect(view.box).to_have_value("half a thoughddt")
+    assert nb.cells() == cells
+    nb.close()
+
+
+def test_two_outputs_of_one_view_agree(lab: Lab) -> None:
+    nb = lab.notebook("two.ipynb", [SETUP, "view"])
+    nb.run(0)
+    nb.run(1)
+    one, two = View(nb, 0), View(nb, 1)
+    one.send("hello")
+
+    one.says("echo: hello").wait_for()
+    two.says("echo: hello").wait_for()
+    two.box.fill("shared")
+    expect(one.box).to_have_value("shared")
+    nb.close()
+
+
+def test_a_restarted_kernel_is_noticed_and_the_text_goes_on_in_the_next_view(lab: Lab) -> None:
+    nb = lab.notebook("restart.ipynb", [SETUP])
+    nb.run(0)
+    view = View(nb)
+    view.box.fill("and who approved the")
+    nb.restart()
+
+    expect(view.banner).to_have_text(
+        "The kernel restarted, so this view is no longer live. "
+        "Run %watch rev again. Your text is kept."
+    )
+    expect(view.box).to_have_value("and who approved the")
+    expect(view.root.locator(".btn.solid")).to_be_disabled()
+    nb.run(0)
+    expect(View(nb).box).to_have_value("and who approved the")
+    nb.close()
+
+
+def test_ten_thousand_letters_reach_the_page_and_the_page_keeps_500(lab: Lab) -> None:
+    nb = lab.notebook(
+        "many.ipynb",
+        [
+            SETUP,
+            "for n in range(10_000): s.story.mail(f'letter {n}')\ns.tell(); await asyncio.sleep(0)",
+        ],
+    )
+    nb.run(0)
+    view = View(nb)
+    nb.run(1)
+
+    view.root.locator(".mt", has_text="letter 9999").wait_for(timeout=60_000)
+    expect(view.root.locator(".stats")).to_contain_text("10000 unread")
+    expect(view.root.locator(".mailbox")).to_have_count(500)
+    expect(view.root.locator(".older")).to_have_text("Show 9500 earlier entries")
+    nb.close()
+
+
+@pytest.mark.parametrize("width", [1100, 480])
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_it_is_readable_for_everybody_in_both_themes_and_at_any_width(
+    lab: Lab, theme: str, width: int
+) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: npm ci in tests/widgets/js")
+    lab.theme("Dark" if theme == "Dark" else "Light")
+    nb = lab.notebook(f"axe-{theme}-{width}.ipynb", [REVIEW])
+    nb.run(0)
+    view = View(nb)
+    view.says("").first.wait_for()
+    view.root.evaluate(f"root => root.style.width = '{width}px'")
+    time.sleep(0.3)  # the container query has to be laid out before it is measured
+    lab.page.evaluate(AXE.read_text("utf-8"))
+    found = view.root.evaluate(
+        "async root => (await axe.run(root)).violations.map(v => v.id + ': ' + v.nodes.map(n => n.html).join(' '))"
+    )
+    wide = view.root.evaluate(
+        "root => [...root.querySelectorAll('*')].filter(e => e.clientWidth && "
+        "e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== 'hidden').map(e => e.className)"
+    )
+
+    assert found == []
+    assert wide == []
+    lab.theme("Light")
+    nb.close()
