@@ -35,11 +35,15 @@ class Desk:
     def __init__(self, ip: Any, environment: Mapping[str, str]) -> None:
         self.ip = ip
         self.quiet = quiet_context(ip)
-        self.folder = Path.cwd()
         self.choice = choose(environment, self.folder)
         self.heart = Heartbeat(lambda: home_loop(ip), self._alive)
         self._in_cell = False
         self._room: Room | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The working directory: what relative paths start from."""
+        return Path.cwd()
 
     @property
     def in_kernel(self) -> bool:
@@ -137,10 +141,11 @@ class Desk:
             if log.exists():
                 log.rename(aside.with_name(f"{aside.name}.wal"))
         except OSError as error:
+            self.open(path)
             raise StoreFailed(
                 f"{shown(path, self.folder)} could not be put aside",
                 error.strerror or str(error),
-                f"It is closed; go on with %postroom open {path}",
+                f"The room is open as before. Another one: %postroom open {MEMORY}",
             ) from None
         self.open(path)
         return str(aside)

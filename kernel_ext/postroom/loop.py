@@ -82,9 +82,11 @@ class Heartbeat:
         self._next: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begin to beat, if it does not already. Call on the loop's thread."""
+        """Begin to beat, if it does not already. Without effect on another loop's thread."""
         loop = self._loop()
-        if self._next is None and loop is not None and not loop.is_closed():
+        if self._next is not None or loop is None or loop.is_closed():
+            return
+        if threading.current_thread() is threading.main_thread():
             self._next = loop.call_later(BEAT_SECONDS, self._beat)
 
     def stop(self) -> None:

@@ -146,6 +146,15 @@ def test_the_room_tells_its_status_and_its_help(lab: Kernel) -> None:
     assert lab.run("%postroom stauts").status == "error"
 
 
+def test_a_room_in_memory_answers_queries_too(lab: Kernel) -> None:
+    lab.good("%spawn echo --as ann hi\n%wait")
+
+    found = lab.good("r = %mailsql select text from mail\nr[0], r.df()['text'][0]")
+
+    assert found.text == "(('hi',), 'hi')"
+    assert lab.run("%mailsql").ename == "UsageError"
+
+
 # ── Waiting ──
 
 
@@ -181,6 +190,18 @@ def test_a_time_out_returns_and_says_what_still_works(lab: Kernel) -> None:
     assert "still working: sam" in middle.text
     assert strict.ename == "WaitTimedOut"
     assert strict.traceback.count("\n") == 0
+
+
+def test_a_failure_is_told_instead_of_an_answer(lab: Kernel) -> None:
+    lab.good("import postroom as pr\n@pr.script\ndef bad(turn):\n    return 1 / 0")
+    lab.good("%spawn b --model bad --as bob")
+
+    asked = lab.good("%send bob --wait hi")
+    middle = lab.good("%send bob again\n%wait\nx = 1")
+
+    said = "bob failed: ZeroDivisionError: division by zero"
+    assert said in asked.shown[-1]["text/plain"]
+    assert said in middle.shown[-1]["text/plain"]
 
 
 @pytest.mark.parametrize(

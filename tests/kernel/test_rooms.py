@@ -163,6 +163,18 @@ def test_fresh_puts_the_file_aside_and_begins_an_empty_one(tmp_path: Path) -> No
     assert "echo: hi" in old
 
 
+def test_a_file_that_cannot_be_put_aside_leaves_a_room_open(tmp_path: Path) -> None:
+    with kernel(tmp_path, notebook=notebook(tmp_path)) as lab:
+        lab.good("%load_ext postroom\nimport os; os.remove('lesson.mail.duckdb')")
+
+        failed = lab.run("%postroom fresh")
+
+        assert failed.ename == "StoreFailed"
+        assert "lesson.mail.duckdb could not be put aside" in failed.evalue
+        assert failed.traceback.count("\n") == 0
+        assert "lesson.mail.duckdb" in lab.good("%postroom").text
+
+
 def test_a_closed_room_says_how_to_go_on(tmp_path: Path) -> None:
     with kernel(tmp_path, notebook=notebook(tmp_path)) as lab:
         lab.good("%load_ext postroom")
@@ -210,20 +222,21 @@ def test_unload_takes_everything_out_and_reload_puts_it_back_once(tmp_path: Path
     assert "1 session stored" in back
 
 
-@pytest.mark.parametrize("more", ["", "import asyncio; await asyncio.sleep(0)\n"])
-@pytest.mark.parametrize("line", ["%wait", "x = %wait", "%send ann --wait hi"])
-def test_to_load_and_to_wait_in_one_cell_is_an_error_in_one_line(
-    tmp_path: Path, more: str, line: str
-) -> None:
+def test_to_load_and_to_wait_in_one_cell_is_an_error_in_one_line(tmp_path: Path) -> None:
     with kernel(tmp_path) as lab:
-        failed = lab.run(f"%load_ext postroom\n{more}%spawn echo --as ann\n{line}\nprint('never')")
-        again = lab.run(f"{line}\nprint('now')")
+        for line in ("%wait", "x = %wait", "%send ann --wait hi"):
+            for awaits in ("", "import asyncio; await asyncio.sleep(0)\n"):
+                failed = lab.run(
+                    f"%load_ext postroom\n{awaits}%spawn echo --as ann\n{line}\nprint('never')"
+                )
+                again = lab.run(f"{line}\nprint('now')")
+                lab.good("%unload_ext postroom")
 
-    assert failed.ename == "CannotWait"
-    assert "Give %load_ext postroom a cell of its own" in failed.traceback
-    assert failed.traceback.count("\n") == 0
-    assert "never" not in failed.streams
-    assert again.streams == "now\n"
+                assert failed.ename == "CannotWait"
+                assert "Give %load_ext postroom a cell of its own" in failed.traceback
+                assert failed.traceback.count("\n") == 0
+                assert "never" not in failed.streams
+                assert again.streams == "now\n"
 
 
 # ── SQL ──

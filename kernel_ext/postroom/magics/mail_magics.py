@@ -19,6 +19,7 @@ from postroom.magics.base import DeskMagics, magic, recipient, usage
 from postroom_runtime.contracts.envelope import Receipt
 from postroom_runtime.contracts.errors import WaitInterrupted
 from postroom_runtime.contracts.results import WaitResult, WokenBy
+from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.office.session import Session
 
 TIMEOUT = 300.0
@@ -104,7 +105,7 @@ class MailMagics(DeskMagics):
             sessions, until, timeout, any=parsed.has("any"), strict=parsed.has("strict")
         )
         # In the middle of a cell, only what did not come about is worth a line.
-        if looked.use is Use.DROPPED and not result.left:
+        if looked.use is Use.DROPPED and not result.left and not any(map(_in_trouble, sessions)):
             return result
         shown: WaitResult | None = self.give(result, parsed, looked)
         return shown
@@ -145,3 +146,7 @@ class MailMagics(DeskMagics):
             raise WaitInterrupted(left) from None
         finally:
             self.desk.refresh_views()
+
+
+def _in_trouble(session: Session) -> bool:
+    return session.status in (SessionStatus.FAILED, SessionStatus.CAPPED)
