@@ -1,9 +1,11 @@
 """The main job, in real JupyterLab: sessions, mail, the live view, interrupts and a restart."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
 from playwright.sync_api import Locator, expect
 
@@ -207,6 +209,24 @@ def test_a_crashed_session_is_red_with_its_traceback_and_stop_ends_a_run(lab: La
     expect(fragile.get_by_role("status").first).to_contain_text("stopped")
     write(fragile, "<b>bold</b> & <script>alert(1)</script>")
     expect(feed(fragile, "<script>alert(1)</script>").first).to_be_visible()
+    assert _ours(lab.errors) == []
+    nb.close()
+
+
+def test_every_cell_of_the_tour_runs(lab: Lab) -> None:
+    """The notebook that the README's first command opens."""
+    lab.errors.clear()
+    tour = Path(__file__).parents[2] / "notebooks" / "01_a_first_letter.ipynb"
+    shutil.copy(tour, lab.server.notebooks / tour.name)
+    nb = lab.open(tour.name)
+    cells = nbformat.read(tour, 4).cells  # type: ignore[no-untyped-call]
+    for place, cell in enumerate(cells):
+        if cell.cell_type == "code":
+            nb.run(place)
+    expect(lab.page.locator("[data-mime-type='application/vnd.jupyter.stderr']")).to_have_count(0)
+    expect(feed(view(nb, 3), "echo: And the question?")).to_be_visible()
+    expect(feed(view(nb, 15, 0), "the answer: ").first).to_be_visible()
+    shots(lab, "tour")
     assert _ours(lab.errors) == []
     nb.close()
 
