@@ -37,8 +37,7 @@ def choose(
     notebook = Path(name)
     if not notebook.suffix:
         # A console has a session name too, but no notebook that its mail could belong to.
-        note = "no notebook name is known here; %postroom open PATH keeps a file"
-        return Choice(MEMORY, note)
+        return Choice(MEMORY, "no notebook name known")
     if not notebook.is_absolute():
         beside = folder / notebook
         notebook = beside if exists(beside) else folder / notebook.name

@@ -79,10 +79,9 @@ class SqlResult(Table[tuple[Any, ...]]):
 def sql_grid(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Grid:
     """Return the result of a query as a table of at most ``SQL_ROWS`` rows."""
     shown = rows[:SQL_ROWS]
-    numbers = [
-        bool(shown)
-        and all(isinstance(row[at], (int, float)) for row in shown if row[at] is not None)
-        for at in range(len(columns))
+    columns_shown = [
+        _column(name, [row[at] for row in shown if row[at] is not None])
+        for at, name in enumerate(columns)
     ]
     note = (
         f"… {len(rows) - len(shown)} more rows; the result has them all."
@@ -90,11 +89,18 @@ def sql_grid(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Grid:
         else ""
     )
     return Grid(
-        tuple(
-            Column(name, number=number, text=not number)
-            for name, number in zip(columns, numbers, strict=True)
-        ),
+        tuple(columns_shown),
         tuple(tuple("" if cell is None else str(cell) for cell in row) for row in shown),
         empty=f"No rows. Columns: {', '.join(columns)}.",
         note=note,
     )
+
+
+_LONG = 20
+"""Characters from which a value counts as text, which may be broken."""
+
+
+def _column(name: str, values: Sequence[Any]) -> Column:
+    number = bool(values) and all(isinstance(value, (int, float)) for value in values)
+    text = any(isinstance(value, str) and len(value) > _LONG for value in values)
+    return Column(name, number=number, text=text)

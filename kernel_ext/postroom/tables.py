@@ -153,7 +153,7 @@ def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]
 # ── In a notebook ──
 
 _CELL = "text-align:{align};vertical-align:top"
-_TEXT = ";white-space:pre-wrap;overflow-wrap:anywhere;min-width:16em;max-width:60em"
+_TEXT = ";white-space:pre-wrap;overflow-wrap:break-word;max-width:60em"
 
 
 def as_html(grid: Grid) -> str:
@@ -178,4 +178,4 @@ def as_html(grid: Grid) -> str:
 
 def _style(column: Column) -> str:
     style = _CELL.format(align="right" if column.number else "left")
-    return f' style="{style}{_TEXT if column.text else ";white-space:nowrap"}"'
+    return f' style="{style}{_TEXT if column.text else ";white-space:pre"}"'

@@ -40,8 +40,9 @@ def transcript_html(turns: Sequence[Turn], *, of: str) -> str:
     if not turns:
         return f"<p>{html.escape(of)} has no turns yet.</p>"
     return "\n".join(
-        f"<p><strong>{html.escape(_title(turn, of, line=False))}</strong></p>\n"
-        f'<pre style="white-space:pre-wrap;overflow-wrap:anywhere">{html.escape(_body(turn))}</pre>'
+        f'<p style="margin:0.8em 0 0.2em"><strong>'
+        f"{html.escape(_title(turn, of, line=False))}</strong></p>\n"
+        f'<pre style="margin:0;white-space:pre-wrap;overflow-wrap:anywhere">{html.escape(_body(turn))}</pre>'
         for turn in turns
     )
 

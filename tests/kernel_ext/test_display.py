@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.display import Receipts, call_grid, mail_grid, session_grid
-from postroom.reports import RoomStatus, SqlResult, human_size
+from postroom.reports import RoomStatus, SqlResult, human_size, sql_grid
 from postroom.tables import TEXT_LINES, Column, Grid, Table, as_html, columns_of, plain, printable
 from postroom.transcripts import Transcript
 from postroom_runtime.contracts.call import (
@@ -330,3 +330,14 @@ def test_the_result_of_a_query_is_rows_a_table_and_a_relation() -> None:
     assert len(result.df()) == 250
     with pytest.raises(AttributeError):
         result.nonsense  # noqa: B018
+
+
+def test_only_long_texts_of_a_query_are_broken() -> None:
+    grid = sql_grid(["id", "n", "text"], [("m-0001", 1, "word " * 9), ("m-0002", None, "")])
+
+    assert [(column.number, column.text) for column in grid.columns] == [
+        (False, False),
+        (True, False),
+        (False, True),
+    ]
+    assert sql_grid(["a", "b"], []).empty == "No rows. Columns: a, b."
