@@ -14,7 +14,7 @@ def describe(docstring: str) -> tuple[str, dict[str, str]]:
     """Return the description of a tool and of its parameters, by name.
 
     Google, NumPy and Sphinx forms are read; a docstring of no known form is all description. What a
-    tool returns or raises is part of its description: the model can use it.
+    tool returns or raises, and notes on it, are part of its description: the model can use them.
 
     Args:
         docstring: As ``inspect.getdoc`` gives it; may be empty.
@@ -36,10 +36,19 @@ def describe(docstring: str) -> tuple[str, dict[str, str]]:
     for section in Docstring(docstring).parse(style, warnings=False):
         if section.kind is DocstringSectionKind.parameters:
             for parameter in section.value:
-                parameters[parameter.name] = " ".join(parameter.description.split())
+                parameters[parameter.name] = _line(parameter.description)
         elif section.kind is DocstringSectionKind.text:
             texts.append(section.value.strip())
         elif section.kind is DocstringSectionKind.returns:
             said = " ".join(item.description for item in section.value if item.description)
-            texts.append(f"Returns: {' '.join(said.split())}")
+            texts.append(f"Returns: {_line(said)}")
+        elif section.kind is DocstringSectionKind.raises:
+            said = "; ".join(f"{item.annotation}: {item.description}" for item in section.value)
+            texts.append(f"Raises: {_line(said)}")
+        elif section.kind is DocstringSectionKind.admonition:
+            texts.append(f"{section.title}: {section.value.contents.strip()}")
     return "\n\n".join(filter(None, texts)), parameters
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

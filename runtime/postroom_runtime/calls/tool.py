@@ -2,8 +2,10 @@
 
 import inspect
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -13,6 +15,9 @@ from postroom_runtime.calls.docstring import describe
 from postroom_runtime.contracts.call import ToolSpec
 from postroom_runtime.contracts.errors import ConfigError
 from postroom_runtime.contracts.extra import Json
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""What every provider takes as the name of a tool."""
 
 
 class BadArguments(Exception):
@@ -47,7 +52,7 @@ class Tool:
     @property
     def is_async(self) -> bool:
         """Whether it runs on the loop."""
-        return inspect.iscoroutinefunction(self.function)
+        return inspect.iscoroutinefunction(_plain(self.function))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, as if it had never become a tool."""
@@ -137,17 +142,30 @@ def make_tool(
         raise ConfigError(
             f"{function!r} is no tool: give a typed function with a docstring.", value=function
         )
-    called = name or str(getattr(function, "__name__", type(function).__name__))
+    plain = _plain(function)
+    # An object with __call__ goes by the name of its class, and by its words if it has no own.
+    known = type(function) if plain.__name__ == "__call__" else plain
+    called = name or getattr(function, "__name__", known.__name__)
     if called == "<lambda>":
         raise ConfigError("a lambda has no name to be called by: use def, or @pr.tool(name=…).")
+    if not isinstance(called, str) or not _NAME.fullmatch(called):
+        raise ConfigError(
+            f"{called!r} cannot name a tool: models take 1 to 64 of a-z, A-Z, 0-9, '_' and '-'. "
+            "Give another: @pr.tool(name=…).",
+            value=called,
+        )
     hidden = dict(bound or {})
-    summary, parameters = describe(inspect.getdoc(function) or "")
+    words = inspect.getdoc(known if plain.__doc__ is None else plain) or ""
+    summary, parameters = describe(words)
     try:
-        hints = get_type_hints(function, include_extras=True)
-    except NameError as error:
+        hints = get_type_hints(plain, include_extras=True)
+        signature = inspect.signature(function)
+    except (NameError, AttributeError, SyntaxError) as error:
         raise ConfigError(f"tool {called}: {error}; its annotations must resolve.") from None
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"tool {called}: {error}; give a def with annotations.") from None
     fields: dict[str, Any] = {}
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in signature.parameters.values():
         if parameter.name in hidden or parameter.kind in (
             parameter.VAR_KEYWORD,
             parameter.VAR_POSITIONAL,
@@ -184,6 +202,15 @@ def make_tool(
         attach_seconds=attach_seconds,
         toolbox=toolbox,
     )
+
+
+def _plain(function: Callable[..., Any]) -> Any:
+    """Return what carries the name, the words and the annotations of a callable."""
+    while isinstance(function, partial):
+        function = function.func
+    if inspect.isroutine(function) or inspect.isclass(function):
+        return function
+    return type(function).__call__
 
 
 def as_text(result: Any) -> str:
