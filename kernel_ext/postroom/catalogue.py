@@ -219,6 +219,15 @@ STOP: Final = Magic(
     example="%stop rev",
 )
 
+RESUME: Final = Magic(
+    name="resume",
+    summary="Let sessions run here: a stored, stopped, failed or paused one goes on; it says which.",
+    tail=Tail.NAMES,
+    tail_shown="NAME …",
+    tail_names=Names.SESSION,
+    example="%resume rev",
+)
+
 CLOSE: Final = Magic(
     name="close",
     summary="Close sessions for good: they take no mail, and their names are free again.",
@@ -293,6 +302,7 @@ MAGICS: Final = (
     INTERRUPT,
     WATCH,
     STOP,
+    RESUME,
     CLOSE,
     SESSIONS,
     MAIL,

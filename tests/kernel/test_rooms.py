@@ -87,6 +87,19 @@ def test_mail_that_waited_for_a_stored_session_is_read_when_its_owner_writes(
         assert "echo: two" in lab.good("%transcript rev").text
 
 
+def test_resume_runs_a_stored_session_and_says_so(tmp_path: Path) -> None:
+    with kernel(tmp_path, notebook=notebook(tmp_path)) as lab:
+        lab.good("%load_ext postroom\n%spawn echo --as bob three")
+        lab.good("%wait")
+        lab.good("%send bob four\nimport os")
+        lab.restart()
+        lab.good("%load_ext postroom")
+
+        assert "bob: stored before, it runs here" in lab.good("%resume bob").streams
+        lab.good("%wait")
+        assert "echo: four" in lab.good("%transcript bob").text
+
+
 # ── Who holds it ──
 
 

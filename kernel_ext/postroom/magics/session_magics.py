@@ -7,14 +7,23 @@ from IPython.core.magic import magics_class
 
 from postroom.arguments import Parsed
 from postroom.caller import Use, caller
-from postroom.catalogue import AGENT, CLOSE, SPAWN, STOP, WATCH
+from postroom.catalogue import AGENT, CLOSE, RESUME, SPAWN, STOP, WATCH
 from postroom.display import Receipts
 from postroom.grammar import Magic, Names, Value
 from postroom.magics.base import DeskMagics, NotYet, magic, say, usage
 from postroom.namespace import tools, variable
 from postroom_runtime.contracts.config import Agent
+from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.models.script import Script
 from postroom_runtime.office.session import Session
+
+
+_RESUMED = {
+    SessionStatus.READY: "stored before, it runs here with its unread mail",
+    SessionStatus.PAUSED: "no longer paused",
+    SessionStatus.FAILED: "it asks its model again",
+    SessionStatus.CAPPED: "it goes on",
+}
 
 
 @magics_class
@@ -115,6 +124,16 @@ class SessionMagics(DeskMagics):
         parsed = self.read(STOP, line, local_ns)
         receipts = Receipts(session.stop() for session in self._named(STOP, parsed))
         return self.give(receipts[0] if len(receipts) == 1 else receipts, parsed, looked)
+
+    @magic(RESUME)
+    def resume(self, line: str, local_ns: Mapping[str, Any] | None = None) -> None:
+        """See ``catalogue.RESUME``."""
+        parsed = self.read(RESUME, line, local_ns)
+        for session in self._named(RESUME, parsed):
+            before = session.status
+            session.resume()
+            needs = f" once agent {session.agent} is defined: run its cell" if session.needs else ""
+            say(f"{session.name}: {_RESUMED.get(before, 'nothing to resume')}{needs}.")
 
     @magic(CLOSE)
     def close(self, line: str, local_ns: Mapping[str, Any] | None = None) -> None:

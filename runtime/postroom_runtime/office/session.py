@@ -118,6 +118,11 @@ class Session:
         return self.life.closed
 
     @property
+    def needs(self) -> str:
+        """The agent that has to be defined in this kernel before it can run; '' when it is."""
+        return "" if self.closed or self.life.defined() is not None else self.agent
+
+    @property
     def running(self) -> bool:
         """Whether a run is under way."""
         return self.life.running
@@ -138,8 +143,8 @@ class Session:
 
     def status_words(self) -> str:
         """Return its status as a receipt tells it, with what it needs to run."""
-        if not self.closed and self.life.defined() is None:
-            return f"{self.record.status} (needs agent {self.agent})"
+        if self.needs:
+            return f"{self.record.status} (needs agent {self.needs})"
         return str(self.status)
 
     # ── mail ──
