@@ -466,8 +466,8 @@ class OnDiskWithAShortMemory(OnDisk):
 
 
 _SLOW = settings(
-    max_examples=max(5, settings().max_examples // 5),
-    stateful_step_count=25,
+    max_examples=max(5, settings().max_examples // 8),
+    stateful_step_count=20,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

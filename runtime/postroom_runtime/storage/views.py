@@ -21,6 +21,8 @@
 ``at`` is a word of DuckDB's SQL: write it as ``"at"``. Below all lies the table ``journal``.
 """
 
+_EMPTY = "'{}'"
+
 _LATEST = """(
     SELECT session, id AS name, seq AS version, "cursor", payload FROM journal
     WHERE n IN (SELECT max(n) FROM journal WHERE kind = 'session' GROUP BY session)
@@ -102,7 +104,7 @@ FROM (SELECT * FROM journal WHERE kind = 'turn') j
 
 CREATE OR REPLACE VIEW calls AS
 SELECT
-    j.id, j.session, {_NAME}, {_text("tool")} AS tool, {_json("arguments", "'{{}}'")} AS arguments,
+    j.id, j.session, {_NAME}, {_text("tool")} AS tool, {_json("arguments", _EMPTY)} AS arguments,
     {_text("state")} AS state, {_json("result")} AS result,
     {_moment("started_at")} AS started_at, {_moment("ended_at")} AS ended_at
 FROM (
@@ -113,14 +115,14 @@ FROM (
 
 CREATE OR REPLACE VIEW events AS
 SELECT
-    j.n AS seq, j.session, {_NAME}, j.id AS kind, {_json("data", "'{{}}'")} AS data,
+    j.n AS seq, j.session, {_NAME}, j.id AS kind, {_json("data", _EMPTY)} AS data,
     {_moment("at")} AS "at"
 FROM (SELECT * FROM journal WHERE kind = 'event') j
 {_NAMED};
 
 CREATE OR REPLACE VIEW approvals AS
 SELECT
-    '' AS id, '' AS token, '' AS session, '' AS agent, '' AS tool, CAST('{{}}' AS JSON) AS arguments,
+    '' AS id, '' AS token, '' AS session, '' AS agent, '' AS tool, CAST({_EMPTY} AS JSON) AS arguments,
     '' AS reason, '' AS state, CAST(NULL AS TIMESTAMP) AS asked_at
 WHERE false;
 
@@ -129,7 +131,7 @@ SELECT
     substr(j.session, length('inbox@') + 1) AS agent, j.seq, j.id,
     coalesce({_text("body.type")}, 'notification') AS type,
     coalesce({_text("body.content")}, '') AS content,
-    {_json("body.metadata", "'{{}}'")} AS metadata, j."at"
+    {_json("body.metadata", _EMPTY)} AS metadata, j."at"
 FROM journal j WHERE j.kind = 'entry';
 
 CREATE OR REPLACE VIEW usage AS
