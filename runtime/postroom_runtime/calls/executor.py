@@ -1,7 +1,7 @@
 """Run each call as a task of its own, and end it in the table whatever happens."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import Context, copy_context
 from functools import partial
 from typing import Any
@@ -43,7 +43,6 @@ class Executor:
         self.max_concurrency = max_concurrency
         self._slots = asyncio.Semaphore(max_concurrency)
         self._tasks: dict[CallId, asyncio.Task[None]] = {}
-        self._cancelled: set[CallId] = set()
         self.failure: BaseException | None = None
         """Why a call could not be ended in the store; the step that waits for it raises this."""
 
@@ -73,9 +72,10 @@ class Executor:
         task, call = self._tasks.get(id), self._table.get(id)
         if task is None or call is None or call.state.final:
             return False
-        self._cancelled.add(id)
-        ended = await self._store_end(id, state, f"{state}: the call was ended before its result")
-        task.cancel()
+        why = f"{state}: the call was ended before its result"
+        ended = await _insist(partial(self._table.end, id, state, why))
+        if ended:  # else its own end came first, and its task must tell the table of that
+            task.cancel()
         return ended
 
     def abandon(self) -> None:
@@ -90,10 +90,10 @@ class Executor:
 
     async def _run(self, request: ToolRequest, tools: Mapping[str, Tool]) -> None:
         async with self._slots:
-            await self._table.start(request.id)
+            if not await _insist(partial(self._table.start, request.id)):
+                return
             state, result = await self._outcome(request, tools)
-        if request.id not in self._cancelled:
-            await self._store_end(request.id, state, result)
+        await _insist(partial(self._table.end, request.id, state, result))
 
     async def _outcome(
         self, request: ToolRequest, tools: Mapping[str, Tool]
@@ -119,15 +119,15 @@ class Executor:
         except BaseException as error:  # a tool may do anything, exit() included: it is a result
             return CallState.FAILED, f"{type(error).__name__}: {error}".rstrip(": ")
 
-    async def _store_end(self, id: CallId, state: CallState, result: Json) -> bool:
-        for seconds in (*_RETRY_SECONDS, None):
-            try:
-                return await self._table.end(id, state, result)
-            except StoreFailed:
-                if seconds is None:
-                    raise
-                await asyncio.sleep(seconds)
-        return False
+
+async def _insist(store: Callable[[], Coroutine[Any, Any, bool]]) -> bool:
+    """Return what ``store`` does, tried again while the disk refuses."""
+    for seconds in _RETRY_SECONDS:
+        try:
+            return await store()
+        except StoreFailed:
+            await asyncio.sleep(seconds)
+    return await store()
 
 
 def _cancelled_from_outside() -> bool:

@@ -1,5 +1,6 @@
 """Every call of a session and its state; ending a call posts its mail in the same transaction."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -38,7 +39,7 @@ class CallTable:
         self._session, self._storage, self._epoch, self._now = session, storage, epoch, now
         self._changed = changed
         self._calls: dict[CallId, Call] = {}
-        self._ending: set[CallId] = set()
+        self._ending: dict[CallId, asyncio.Future[None]] = {}
 
     def load(self, calls: Sequence[Call]) -> None:
         """Take the stored calls of the session, each in its latest state, oldest first."""
@@ -76,33 +77,45 @@ class CallTable:
         self._calls[call.id] = call
         self._changed()
 
-    async def start(self, id: CallId) -> None:
-        """Mark a pending call running, stored."""
+    async def start(self, id: CallId) -> bool:
+        """Mark a pending call running, stored.
+
+        Returns:
+            False when it has ended, or is just being ended: then it must not run.
+
+        Raises:
+            StoreFailed: Nothing is stored; the call is as pending as before.
+        """
         call = self._calls[id]
-        if call.state is CallState.PENDING:
-            call = replace(call, state=CallState.RUNNING, started_at=self._now())
-            await self._store(call, ())
-            self.enter(call)
+        if call.state is CallState.PENDING and id not in self._ending:
+            running = replace(call, state=CallState.RUNNING, started_at=self._now())
+            await self._store(running, ())
+            if self._calls[id] is call:
+                self._calls[id] = running
+        return not (self._calls[id].state.final or id in self._ending)
 
     async def end(self, id: CallId, state: CallState, result: Json) -> bool:
         """End a call: its final state and ``ToolCallFinished`` in one transaction.
 
         Returns:
-            False when the call had ended before, or is just being ended: nothing is stored then.
+            False when another end came first; that one is stored by then, and this one is discarded.
 
         Raises:
             StoreFailed: Nothing is stored; the call is as open as before and may be ended again.
         """
+        while (first := self._ending.get(id)) is not None:
+            await asyncio.wait([first])
         call = self._calls[id]
-        if call.state.final or id in self._ending:
+        if call.state.final:
             return False
-        self._ending.add(id)
+        self._ending[id] = mine = asyncio.get_running_loop().create_future()
         try:
             ended = replace(call, state=state, result=result, ended_at=self._now())
             await self._store(ended, (self._finished(ended),))
-            self.enter(ended)
+            self._calls[id] = ended
         finally:
-            self._ending.discard(id)
+            del self._ending[id]
+            mine.set_result(None)
         return True
 
     def orphan(self, call: Call) -> tuple[Call, Outgoing]:
