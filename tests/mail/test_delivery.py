@@ -180,6 +180,22 @@ def test_what_a_closed_loop_was_not_told_the_next_one_is() -> None:
     assert told == [1, 2, 3, 4]
 
 
+def test_a_row_published_when_the_loop_is_closed_troubles_nobody_and_waits_for_the_next() -> None:
+    delivery, told = Delivery(), list[int]()
+    delivery.broadcast.subscribe(lambda event: told.append(event.seq))
+
+    async def live() -> None:
+        delivery.attach(asyncio.get_running_loop(), None)
+        await tick()
+
+    asyncio.run(live())
+    delivery.hear((row(1),))
+    delivery.hear((row(2),))
+    asyncio.run(live())
+
+    assert told == [1, 2]
+
+
 def test_a_row_published_while_the_loop_is_being_attached_is_told() -> None:
     """The publishing thread saw no loop yet, the attaching one no row yet."""
     delivery, told = Delivery(), list[int]()

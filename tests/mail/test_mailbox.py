@@ -177,6 +177,15 @@ def test_receive_waits_for_mail_that_matches_and_leaves_the_rest_unread() -> Non
     assert run_virtual(main()) == (["wanted"], 2.0, ["noise", "wanted"])
 
 
+def test_receive_gives_all_that_matches_of_what_came_at_once_in_order() -> None:
+    async def main() -> list[str]:
+        box = Letterbox()
+        box.put("noise", "first", "noise", "second", "noise")
+        return texts(await box.mailbox.receive(0, says("first", "second")))
+
+    assert run_virtual(main()) == ["first", "second"]
+
+
 def test_receive_sees_only_mail_after_its_cursor() -> None:
     async def main() -> list[str]:
         box = Letterbox()
