@@ -125,6 +125,28 @@ def test_rows_above_the_first_one_are_not_sent_when_they_change() -> None:
     assert "m:1" not in {row["key"] for row in front.got[-1]["rows"]}
 
 
+def test_a_reader_that_falls_far_behind_begins_anew_with_the_last_rows() -> None:
+    story = Story()
+    story.mail("first")
+    state = fold(START, story.events, PEOPLE)
+    front = FrontEnd()
+    front.hello(state)
+    front.reader.push(state, "life", now=0.0)
+    for n in range(3000):
+        story.mail(f"letter {n}")
+    state = fold(state, story.events, PEOPLE)
+    del front.got[:]
+    now = 9.0
+    while wait := front.reader.push(state, "life", now):
+        now += wait
+
+    assert sum(len(message["rows"]) for message in front.got) == WINDOW_ROWS
+    assert front.got[0]["after"] == 1
+    assert front.got[-1]["upto"] == state.version
+    assert {m["earlier"] for m in front.got} == {3001 - WINDOW_ROWS}
+    assert front.got[0]["top"] == front.got[0]["rows"][0]["o"]
+
+
 def test_a_big_batch_makes_the_next_one_wait() -> None:
     state = many(20, "x" * 20_000)
     front = FrontEnd()

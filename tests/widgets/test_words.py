@@ -29,7 +29,7 @@ def node(script: str) -> Any:
 
 
 def table(name: str) -> dict[str, str]:
-    source = (STATIC / "rows.js").read_text("utf-8")
+    source = "".join((STATIC / f"{file}.js").read_text("utf-8") for file in ("calls", "rows"))
     found = re.search(rf"const {name} = \{{(.*?)\n\}};", source, re.DOTALL)
     assert found, name
     return dict(re.findall(r'(\w+): "([^"]*)"', found[1]))

@@ -45,12 +45,17 @@ class Reader:
             after: The front end has every change up to this one.
             top: The place of its first row; None when it has none, and gets the last 500.
         """
-        rows = state.ordered()
         if top is None:
-            top = rows[-WINDOW_ROWS]["o"] if len(rows) > WINDOW_ROWS else [0, 0]
-        self._top, self._earlier = top, sum(row["o"] < top for row in rows)
+            self._window(state)
+        else:
+            self._top, self._earlier = top, sum(row["o"] < top for row in state.ordered())
         self.version = min(after, state.version)
         self.listening, self._head, self._streamed = True, None, {}
+
+    def _window(self, state: ViewState) -> None:
+        rows = state.ordered()
+        self._earlier = max(0, len(rows) - WINDOW_ROWS)
+        self._top = rows[self._earlier]["o"] if self._earlier else [0, 0]
 
     def older(self, state: ViewState, count: int) -> None:
         """Send rows from above the first one: ``count`` of them, 200 at most."""
@@ -74,7 +79,10 @@ class Reader:
         """
         if self._not_before > now:
             return self._not_before - now
-        changed = [row for row in state.since(self.version) if row["o"] >= self._top]
+        news = state.since(self.version)
+        if len(news) > 2 * WINDOW_ROWS:
+            self._window(state)  # so far behind, it begins anew with the last rows
+        changed = [row for row in news if row["o"] >= self._top]
         if not changed and self._head == state.head:
             self.version = state.version
             return 0

@@ -37,7 +37,7 @@ class ViewState:
     """``name``, ``id``, ``agent``, ``model``, ``status``, ``turn``, ``unread``, ``calls``,
     ``tokens``, ``end`` (why the last run ended), ``parent``, ``at`` (the last
     event's time) and ``needs`` (what it is short of to run)."""
-    rows: Mapping[str, Row] = field(default_factory=dict)
+    rows: dict[str, Row] = field(default_factory=dict)
     """By key, the least recently changed first."""
     version: int = 0
     """The number of the last change."""
@@ -69,7 +69,7 @@ class ViewState:
     def since(self, version: int) -> list[Row]:
         """Return the rows changed after ``version``, in order of their change."""
         found: list[Row] = []
-        for row in reversed(list(self.rows.values())):
+        for row in reversed(self.rows.values()):
             if row["v"] <= version:
                 break
             found.append(row)

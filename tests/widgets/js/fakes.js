@@ -3,12 +3,27 @@
 import { vi } from "vitest";
 import session from "../../../widgets/postroom_widgets/static/session.js";
 
-export const HEAD = { id: "s-0002", name: "rev", agent: "reviewer", model: "scripted", status: "idle", tokens: 2418 };
+export const HEAD = {
+  id: "s-0002",
+  name: "rev",
+  agent: "reviewer",
+  model: "scripted",
+  status: "idle",
+  tokens: 2418,
+};
 export const FAR = 2 ** 50;
 
 export class FakeModel {
   constructor(snapshot = {}) {
-    this.snapshot = { view: "v1", room: "lab", life: "life1", head: HEAD, rows: [], earlier: 0, ...snapshot };
+    this.snapshot = {
+      view: "v1",
+      room: "lab",
+      life: "life1",
+      head: HEAD,
+      rows: [],
+      earlier: 0,
+      ...snapshot,
+    };
     this.sent = [];
     this.dead = false;
     this.handlers = new Map();
@@ -23,7 +38,10 @@ export class FakeModel {
   }
 
   off(name, handler) {
-    this.handlers.set(name, (this.handlers.get(name) ?? []).filter((other) => other !== handler));
+    this.handlers.set(
+      name,
+      (this.handlers.get(name) ?? []).filter((other) => other !== handler),
+    );
   }
 
   send(message) {
@@ -37,8 +55,22 @@ export class FakeModel {
     vi.advanceTimersByTime(20);
   }
 
-  rows(rows, { after = 0, upto = Math.max(after, ...rows.map((row) => row.v)), head = HEAD, ...more } = {}) {
-    this.say({ op: "rows", life: "life1", after, upto, left: 0, earlier: 0, top: [0, 0], head, rows, ...more });
+  rows(
+    rows,
+    { after = 0, upto = Math.max(after, ...rows.map((row) => row.v)), head = HEAD, ...more } = {},
+  ) {
+    this.say({
+      op: "rows",
+      life: "life1",
+      after,
+      upto,
+      left: 0,
+      earlier: 0,
+      top: [0, 0],
+      head,
+      rows,
+      ...more,
+    });
   }
 
   /** The messages of one kind the front end sent. */
@@ -76,7 +108,15 @@ export const mail = (seq, more = {}) => ({
   ...more,
 });
 
-export const turn = (index, v, more = {}) => ({ key: `t:${index}`, v, o: [index, 2 ** 40], kind: "turn", index, text: "", ...more });
+export const turn = (index, v, more = {}) => ({
+  key: `t:${index}`,
+  v,
+  o: [index, 2 ** 40],
+  kind: "turn",
+  index,
+  text: "",
+  ...more,
+});
 
 export const call = (id, v, more = {}) => ({
   key: `c:${id}`,
@@ -91,7 +131,8 @@ export const call = (id, v, more = {}) => ({
   ...more,
 });
 
-export const texts = (root, selector) => [...root.querySelectorAll(selector)].map((element) => element.textContent);
+export const texts = (root, selector) =>
+  [...root.querySelectorAll(selector)].map((element) => element.textContent);
 
 export function type(el, text) {
   const area = el.querySelector("textarea");

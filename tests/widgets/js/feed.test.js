@@ -30,7 +30,11 @@ test("a view says hello when it is shown and bye when the last of it goes", () =
 
 test("rows stand in the order of their places, whatever order they came in", () => {
   const el = view.open();
-  model.rows([mail(3), turn(2, 4, { text: "hello" }), mail(1, { o: [1, 1], state: "delivered", turn: 1 })]);
+  model.rows([
+    mail(3),
+    turn(2, 4, { text: "hello" }),
+    mail(1, { o: [1, 1], state: "delivered", turn: 1 }),
+  ]);
 
   expect(texts(el, ".ent .mt, .ent .say")).toEqual(["letter 1", "hello", "letter 3"]);
 });
@@ -38,7 +42,10 @@ test("rows stand in the order of their places, whatever order they came in", () 
 test("what somebody wrote is shown literally, markup and all (M-133)", () => {
   const el = view.open();
   const evil = "<script>alert(1)</script><img src=x onerror=alert(1)>";
-  model.rows([mail(1, { text: evil, name: evil }), call("call_0001", 2, { tool: evil, args: { a: evil }, result: evil, state: "completed" })]);
+  model.rows([
+    mail(1, { text: evil, name: evil }),
+    call("call_0001", 2, { tool: evil, args: { a: evil }, result: evil, state: "completed" }),
+  ]);
 
   expect(el.querySelector("script, img")).toBe(null);
   expect(el.querySelector(".mt").textContent).toBe(evil);
@@ -46,17 +53,35 @@ test("what somebody wrote is shown literally, markup and all (M-133)", () => {
 
 test("a mail shows its sender, priority, hops, what it answers and what it expects (M-48)", () => {
   const el = view.open();
-  model.rows([mail(1, { tone: "agent", name: "coder", of: "child", interrupt: true, hops: 2, re: "m-1c08", expects: true })]);
+  model.rows([
+    mail(1, {
+      tone: "agent",
+      name: "coder",
+      of: "child",
+      interrupt: true,
+      hops: 2,
+      re: "m-1c08",
+      expects: true,
+    }),
+  ]);
 
   expect(el.querySelector(".mh").textContent).toContain("coder child");
-  expect(texts(el, ".mh .flag, .mh > .meta")).toEqual(["interrupt", "re m-1c08", "2 hops", "expects reply"]);
+  expect(texts(el, ".mh .flag, .mh > .meta")).toEqual([
+    "interrupt",
+    "re m-1c08",
+    "2 hops",
+    "expects reply",
+  ]);
   expect(el.querySelector(".mailbox").dataset.k).toBe("now");
 });
 
 test.each([
   [{ state: "queued" }, ["queued, not delivered yet"]],
   [{ state: "delivered", turn: 3 }, ["queued", "delivered in turn 3"]],
-  [{ state: "answered", turn: 3, answered: 4 }, ["queued", "delivered in turn 3", "answered in turn 4"]],
+  [
+    { state: "answered", turn: 3, answered: 4 },
+    ["queued", "delivered in turn 3", "answered in turn 4"],
+  ],
   [{ state: "delivered", turn: 3, tone: "agent" }, ["delivered in turn 3"]],
   [{ state: "answered", turn: 3, answered: 4, tone: "agent" }, ["answered in turn 4"]],
 ])("the receipt of %j reads %j", (fields, words) => {
@@ -68,9 +93,13 @@ test.each([
 
 test("unread mail stands under a divider that counts it (M-51)", () => {
   const el = view.open();
-  model.rows([mail(1, { o: [1, 1], state: "delivered", turn: 1 }), mail(2), mail(3), mail(4)], { head: { ...HEAD, status: "running", turn: 2, unread: 3 } });
+  model.rows([mail(1, { o: [1, 1], state: "delivered", turn: 1 }), mail(2), mail(3), mail(4)], {
+    head: { ...HEAD, status: "running", turn: 2, unread: 3 },
+  });
 
-  const order = [...el.querySelector(".rows").children].map((child) => child.dataset.key ?? child.textContent);
+  const order = [...el.querySelector(".rows").children].map(
+    (child) => child.dataset.key ?? child.textContent,
+  );
   expect(order).toEqual(["m:1", "3 unreadread when this turn ends", "m:2", "m:3", "m:4"]);
   expect(el.querySelector(".stats").textContent).toContain("3 unread");
   expect(el.querySelector("[role=status]").textContent).toBe("running · turn 2");
@@ -86,7 +115,9 @@ test("a streaming turn grows by what is new, in the same element, and ends witho
   expect(words.textContent).toBe("One. Two and three. Fo");
   expect(words.querySelector(".caret").hidden).toBe(false);
 
-  model.rows([turn(2, 3, { text: "One. Two and three. Four.", seconds: 12, in: 2100, out: 318 })], { after: 2 });
+  model.rows([turn(2, 3, { text: "One. Two and three. Four.", seconds: 12, in: 2100, out: 318 })], {
+    after: 2,
+  });
   expect(words.textContent).toBe("One. Two and three. Four.");
   expect(words.querySelector(".caret").hidden).toBe(true);
   expect(el.querySelector(".turn-h .r").textContent).toBe("12 s · 2.1k in · 318 out");
@@ -113,13 +144,32 @@ test("a turn whose words were void is gone", () => {
 test.each([
   [{ state: "running" }, "running", "tool", ""],
   [{ state: "completed", result: "ok", seconds: 0.8 }, "completed", undefined, ""],
-  [{ state: "completed", hold: "still running after 10s", mail: "m-0001" }, "completed by mail", undefined, "placeholder: still running after 10s→result in m-0001"],
+  [
+    { state: "completed", hold: "still running after 10s", mail: "m-0001" },
+    "completed by mail",
+    undefined,
+    "placeholder: still running after 10s→result in m-0001",
+  ],
   [{ state: "failed", error: "HTTP 503\nmore" }, "failed", "bad", "HTTP 503"],
   [{ state: "orphaned", error: "the kernel ended" }, "orphaned", "bad", "the kernel ended"],
   [{ state: "timed_out" }, "timed out", undefined, ""],
   [{ state: "deferred" }, "waiting for you", "now", ""],
-  [{ state: "completed", tool: "send-message", sent: { mail: "m-1c08", to: "s-0003", name: "coder" } }, "sent", undefined, "m-1c08 to coder"],
-  [{ state: "failed", tool: "send-message", error: "rev may not write to x, its peer" }, "failed", "bad", "rev may not write to x, its peer"],
+  [
+    {
+      state: "completed",
+      tool: "send-message",
+      sent: { mail: "m-1c08", to: "s-0003", name: "coder" },
+    },
+    "sent",
+    undefined,
+    "m-1c08 to coder",
+  ],
+  [
+    { state: "failed", tool: "send-message", error: "rev may not write to x, its peer" },
+    "failed",
+    "bad",
+    "rev may not write to x, its peer",
+  ],
 ])("a call that is %j says %s", (fields, words, tone, note) => {
   const el = view.open();
   model.rows([call("call_0001", 1, fields)]);
@@ -152,7 +202,9 @@ test("progress is a bar with a name and words", () => {
 
 test("the clock of a running call goes on by itself", () => {
   const el = view.open();
-  model.rows([call("call_0001", 1, { started: "2026-03-02T10:04:19Z" })], { head: { ...HEAD, status: "running", calls: 1 } });
+  model.rows([call("call_0001", 1, { started: "2026-03-02T10:04:19Z" })], {
+    head: { ...HEAD, status: "running", calls: 1 },
+  });
   expect(el.querySelector(".el").textContent).toBe("0:41");
 
   later(2000);
@@ -172,7 +224,16 @@ test("a long result is folded to its first lines and says how many are left", ()
 
 test("a failure says what is kept and folds its traceback away", () => {
   const el = view.open();
-  model.rows([{ key: "f:9", v: 1, o: [9, 0], kind: "fail", text: "ModelError: 529 overloaded", traceback: "Traceback\n  line\nerror" }]);
+  model.rows([
+    {
+      key: "f:9",
+      v: 1,
+      o: [9, 0],
+      kind: "fail",
+      text: "ModelError: 529 overloaded",
+      traceback: "Traceback\n  line\nerror",
+    },
+  ]);
 
   expect(el.querySelector(".fail").getAttribute("role")).toBe("alert");
   expect(texts(el, ".fail > p")).toEqual([
@@ -187,7 +248,16 @@ test("a failure says what is kept and folds its traceback away", () => {
 test("marks and ends say what happened", () => {
   const el = view.open();
   model.rows([
-    { key: "x:1", v: 1, o: [1, 0], kind: "mark", mark: "interrupt", by: "you", id: "m-7f3a", detached: 1 },
+    {
+      key: "x:1",
+      v: 1,
+      o: [1, 0],
+      kind: "mark",
+      mark: "interrupt",
+      by: "you",
+      id: "m-7f3a",
+      detached: 1,
+    },
     { key: "x:2", v: 2, o: [2, 0], kind: "mark", mark: "inbox", count: 2, turn: 5 },
     { key: "x:4", v: 5, o: [2, 1], kind: "mark", mark: "interrupt", by: "coder", id: "m-7f3b" },
     { key: "e:3", v: 3, o: [3, 0], kind: "end", reason: "answer", rounds: 3, seconds: 48 },
@@ -205,7 +275,9 @@ test("marks and ends say what happened", () => {
 
 test("the page keeps the last 500 rows and offers the earlier ones", () => {
   const el = view.open();
-  const rows = Array.from({ length: 520 }, (_, i) => mail(i + 1, { o: [i + 1, 1], state: "delivered", turn: 1 }));
+  const rows = Array.from({ length: 520 }, (_, i) =>
+    mail(i + 1, { o: [i + 1, 1], state: "delivered", turn: 1 }),
+  );
   model.rows(rows, { earlier: 30 });
   expect(el.querySelectorAll(".mailbox").length).toBe(500);
   expect(el.querySelector(".older").textContent).toBe("Show 50 earlier entries");
@@ -215,7 +287,9 @@ test("the page keeps the last 500 rows and offers the earlier ones", () => {
   expect(el.querySelectorAll(".mailbox").length).toBe(520);
   expect(model.of("older")).toEqual([{ op: "older", count: 500 }]);
 
-  const earlier = Array.from({ length: 30 }, (_, i) => mail(1000 + i, { v: 1, o: [0, i], state: "delivered", turn: 1 }));
+  const earlier = Array.from({ length: 30 }, (_, i) =>
+    mail(1000 + i, { v: 1, o: [0, i], state: "delivered", turn: 1 }),
+  );
   model.say({ op: "older", rows: earlier, earlier: 0, top: [0, 0] });
   expect(el.querySelectorAll(".mailbox").length).toBe(550);
   expect(el.querySelector(".older").hidden).toBe(true);
@@ -226,7 +300,12 @@ test("no key leaves the view, so that no shortcut of the notebook fires", () => 
   document.body.addEventListener("keydown", heard);
   const el = view.open();
   model.rows([mail(1)]);
-  for (const target of [el.querySelector("textarea"), el.querySelector(".feed"), el.querySelector("button")]) press(target, "d");
+  for (const target of [
+    el.querySelector("textarea"),
+    el.querySelector(".feed"),
+    el.querySelector("button"),
+  ])
+    press(target, "d");
 
   expect(heard).not.toHaveBeenCalled();
   document.body.removeEventListener("keydown", heard);

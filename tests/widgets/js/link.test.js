@@ -3,7 +3,8 @@ import { FakeModel, HEAD, later, mail, press, texts, turn, type, widget } from "
 
 let model;
 let view;
-const banner = (el) => (el.querySelector(".banner").hidden ? "" : el.querySelector(".banner").textContent);
+const banner = (el) =>
+  el.querySelector(".banner").hidden ? "" : el.querySelector(".banner").textContent;
 
 beforeEach(() => {
   vi.useFakeTimers({ now: new Date("2026-03-02T10:05:00Z") });
@@ -76,6 +77,15 @@ test("a piece of text whose beginning is missing is not shown wrong but asked fo
   expect(model.of("hello").at(-1).after).toBe(1);
 });
 
+test("when the kernel begins anew further down, rows above are offered instead of shown", () => {
+  const el = live();
+  model.rows([mail(1), mail(2)]);
+  model.rows([mail(9000)], { after: 2, earlier: 8999, top: mail(9000).o });
+
+  expect(texts(el, ".mt")).toEqual(["letter 9000"]);
+  expect(el.querySelector(".older").textContent).toBe("Show 8999 earlier entries");
+});
+
 test("catching up is told only when it takes a second", () => {
   const el = live();
   const batch = (n) => model.rows([mail(n)], { after: n - 1, left: 9760 });
@@ -139,7 +149,11 @@ test("Enter that ends a word being composed sends nothing", () => {
 
 test("up in an empty box brings back what was said, the newest first", () => {
   const el = live();
-  model.rows([mail(1, { text: "first" }), mail(2, { text: "second" }), mail(3, { tone: "agent", name: "coder" })]);
+  model.rows([
+    mail(1, { text: "first" }),
+    mail(2, { text: "second" }),
+    mail(3, { tone: "agent", name: "coder" }),
+  ]);
   const area = el.querySelector("textarea");
   press(area, "ArrowUp");
   expect(area.value).toBe("second");
@@ -164,6 +178,17 @@ test("words that are confirmed at once never look undelivered", () => {
   later(2000);
   expect(el.querySelector(".lost")).toBe(null);
   expect(texts(el, ".mt")).toEqual(["letter 1"]);
+});
+
+test("words that take their time come into sight as not delivered", () => {
+  const el = live();
+  press(type(el, "hello"), "Enter");
+  later(600);
+  expect(texts(el, ".lost .flag")).toEqual(["not delivered yet"]);
+
+  model.say({ op: "ack", id: model.of("send")[0].id, mail: "m-0001" });
+  later(3000);
+  expect(el.querySelector(".lost")).toBe(null);
 });
 
 test("a refusal goes back into the box with its words", () => {
@@ -289,11 +314,27 @@ test("a kernel that is gone: the view says so, keeps the text and sends nothing"
   model.dead = true;
   press(el.querySelector("textarea"), "Enter");
 
-  expect(banner(el)).toBe("The kernel restarted, so this view is no longer live. Run %watch rev again. Your text is kept.");
+  expect(banner(el)).toBe(
+    "The kernel restarted, so this view is no longer live. Run %watch rev again. Your text is kept.",
+  );
   expect(el.querySelector(".banner").getAttribute("role")).toBe("alert");
   expect(el.querySelector("textarea").value).toBe("and who approved the");
   expect(el.querySelector("textarea").readOnly).toBe(true);
   expect([...el.querySelectorAll(".comp .btn, .head .btn")].every((b) => b.disabled)).toBe(true);
+});
+
+test("what cannot be pressed any more does not look as if it could", () => {
+  const el = live();
+  model.rows([
+    mail(1, { o: [1, 1], state: "answered", turn: 1, answered: 2 }),
+    turn(2, 2, { live: true, text: "half a" }),
+  ]);
+  expect(texts(el, ".feed .ent button")).toEqual(["Reply", "turn 2"]);
+  model.dead = true;
+  press(type(el, "x"), "Enter");
+
+  expect(texts(el, ".feed .ent button")).toEqual([]);
+  expect(el.querySelector(".caret").hidden).toBe(true);
 });
 
 test("a front end that marks the view as disconnected is believed", async () => {
@@ -320,7 +361,10 @@ test("words on their way to a kernel that went are in our hands again", () => {
 });
 
 test("a kernel that does not know the view any more is asked by the front end's own means", async () => {
-  const kernel = { status: "idle", requestCommInfo: vi.fn(async () => ({ content: { comms: { other: {} } } })) };
+  const kernel = {
+    status: "idle",
+    requestCommInfo: vi.fn(async () => ({ content: { comms: { other: {} } } })),
+  };
   model.widget_manager = { kernel };
   const el = live();
   press(type(el, "hello"), "Enter");
@@ -328,6 +372,24 @@ test("a kernel that does not know the view any more is asked by the front end's 
 
   expect(kernel.requestCommInfo).toHaveBeenCalledTimes(1);
   expect(banner(el)).toContain("The kernel restarted");
+});
+
+test.each([
+  [
+    "that knows the view",
+    { status: "idle", requestCommInfo: vi.fn(async () => ({ content: { comms: { v1: {} } } })) },
+  ],
+  [
+    "that is busy",
+    { status: "busy", requestCommInfo: vi.fn(async () => ({ content: { comms: {} } })) },
+  ],
+])("a kernel %s is not declared gone", async (_, kernel) => {
+  model.widget_manager = { kernel };
+  const el = live();
+  press(type(el, "hello"), "Enter");
+  await vi.advanceTimersByTimeAsync(20000);
+
+  expect(banner(el)).toContain("A cell is running.");
 });
 
 test("a kernel that is only slow is not declared gone", async () => {
@@ -341,14 +403,33 @@ test("a kernel that is only slow is not declared gone", async () => {
 });
 
 test("a saved notebook without a kernel shows its last rows and no controls", () => {
-  const saved = new FakeModel({ rows: [mail(1), turn(2, 2, { live: true, text: "half a" })], earlier: 23, head: { ...HEAD, at: "2026-03-02T10:05:02Z" } });
+  const saved = new FakeModel({
+    rows: [mail(1), turn(2, 2, { live: true, text: "half a" })],
+    earlier: 23,
+    head: { ...HEAD, at: "2026-03-02T10:05:02Z" },
+  });
   saved.dead = true;
   const el = widget(saved).open();
   later(20);
 
   expect(texts(el, ".mt")).toEqual(["letter 1"]);
-  expect(el.querySelector(".foot").textContent).toMatch(/^Saved \d\d:\d\d:02 without a kernel\. Run %watch rev to see it live\.$/);
-  expect([...el.querySelectorAll("button, textarea, .caret")].filter((e) => !e.closest("[hidden]"))).toEqual([]);
+  expect(el.querySelector(".foot").textContent).toMatch(
+    /^Saved \d\d:\d\d:02 without a kernel\. Run %watch rev to see it live\.$/,
+  );
+  expect(
+    [...el.querySelectorAll("button, textarea, .caret")].filter((e) => !e.closest("[hidden]")),
+  ).toEqual([]);
+});
+
+test("a front end that has no kernel and drops what is sent shows what is saved too", () => {
+  const el = document.createElement("div");
+  el.className = "jupyter-widgets-disconnected";
+  document.body.append(el);
+  view.definition.render({ model, el });
+  later(2000);
+
+  expect(model.sent).toEqual([]);
+  expect(el.querySelector(".foot").textContent).toContain("without a kernel");
 });
 
 test("a room that was closed says so", () => {
@@ -409,9 +490,11 @@ test("confirmed words are not said again", () => {
   document.body.replaceChildren();
 
   const next = new FakeModel();
-  widget(next).open();
-  next.rows([mail(1)]);
+  const again = widget(next).open();
+  next.rows([], { upto: 0 });
+  later(500);
   expect(next.of("send")).toEqual([]);
+  expect(again.querySelector(".lost")).toBe(null);
 });
 
 test("words for a kernel that is gone wait in the next view for a decision", () => {
@@ -428,7 +511,10 @@ test("words for a kernel that is gone wait in the next view for a decision", () 
   next.rows([], { upto: 0, life: "life2" });
   expect(next.of("send")).toEqual([]);
   expect(again.querySelector("textarea").value).toBe("a draft");
-  expect(texts(again, ".lost .mt, .lost .flag")).toEqual(["hello", "not confirmed before the kernel restarted"]);
+  expect(texts(again, ".lost .mt, .lost .flag")).toEqual([
+    "hello",
+    "not confirmed before the kernel restarted",
+  ]);
   expect(texts(again, ".lost button")).toEqual(["Edit", "Discard"]);
 });
 
@@ -437,7 +523,9 @@ test("two notebooks, two rooms or two sessions never share a draft", () => {
   view.close();
   document.body.replaceChildren();
 
-  const others = [{ room: "other" }, { head: { ...HEAD, id: "s-0009" } }].map((more) => new FakeModel({ view: "v2", life: "life2", ...more }));
+  const others = [{ room: "other" }, { head: { ...HEAD, id: "s-0009" } }].map(
+    (more) => new FakeModel({ view: "v2", life: "life2", ...more }),
+  );
   for (const other of others) expect(widget(other).open().querySelector("textarea").value).toBe("");
 });
 

@@ -11,11 +11,31 @@ export class Composer {
     this.area = h("textarea", { rows: 2, spellcheck: "true" });
     this.reply = h("div.rto");
     this.error = h("div.refusal", { role: "alert" });
-    this.urgent = h("button.btn.tone", { type: "button", "data-k": "now", onclick: () => this.send(true) }, icon("bolt", "fill"), "Send as interrupt");
+    this.urgent = h(
+      "button.btn.tone",
+      { type: "button", "data-k": "now", onclick: () => this.send(true) },
+      icon("bolt", "fill"),
+      "Send as interrupt",
+    );
     this.button = h("button.btn.solid", { type: "submit" }, icon("send"), "Send");
     const key = (name) => h("kbd", {}, name);
-    const hint = h("span.hint", {}, key("Enter"), " send ", key("Alt Enter"), " interrupt", h("span.opt", {}, " ", key("Shift Enter"), " new line ", key("↑"), " history"));
-    this.root = h("form.comp", { onsubmit: (event) => this.submit(event) }, this.reply, this.area, this.error, h("div.ctl", {}, hint, this.urgent, this.button));
+    const hint = h(
+      "span.hint",
+      {},
+      key("Enter"),
+      " send ",
+      key("Alt Enter"),
+      " interrupt",
+      h("span.opt", {}, " ", key("Shift Enter"), " new line ", key("↑"), " history"),
+    );
+    this.root = h(
+      "form.comp",
+      { onsubmit: (event) => this.submit(event) },
+      this.reply,
+      this.area,
+      this.error,
+      h("div.ctl", {}, hint, this.urgent, this.button),
+    );
     this.area.addEventListener("input", () => this.typed());
     this.area.addEventListener("keydown", (event) => this.key(event));
     this.area.addEventListener("focus", () => store.probe());
@@ -40,8 +60,26 @@ export class Composer {
     this.reply.hidden = !reply;
     if (reply?.id === this.replying) return;
     this.replying = reply?.id;
-    const drop = h("button.mini", { type: "button", "aria-label": "not a reply", onclick: () => this.drop() }, icon("x"));
-    this.reply.replaceChildren(...(reply ? [icon("reply"), h("span.clip", {}, `Reply to ${reply.name} `, h("span.id", {}, reply.id), ` · ${reply.text}`), drop] : []));
+    const drop = h(
+      "button.mini",
+      { type: "button", "aria-label": "not a reply", onclick: () => this.drop() },
+      icon("x"),
+    );
+    this.reply.replaceChildren(
+      ...(reply
+        ? [
+            icon("reply"),
+            h(
+              "span.clip",
+              {},
+              `Reply to ${reply.name} `,
+              h("span.id", {}, reply.id),
+              ` · ${reply.text}`,
+            ),
+            drop,
+          ]
+        : []),
+    );
   }
 
   grow() {
@@ -87,7 +125,9 @@ export class Composer {
 
   /** Walk through what was sent from here, the newest first. */
   recall(step) {
-    const said = this.store.list().filter((row) => row.kind === "mail" && row.name === "you" && row.text && !row.control);
+    const said = this.store
+      .list()
+      .filter((row) => row.kind === "mail" && row.name === "you" && row.text && !row.control);
     const back = Math.max(0, Math.min(said.length, this.back + step));
     if (back === this.back) return;
     this.store.outbox.write(back ? said[said.length - back].text : "");

@@ -1,14 +1,20 @@
 // The feed: rows by key, the last 500 on the page. It follows the end if you are there already.
 
+import { elapsed } from "./calls.js";
 import { h, plural } from "./kit.js";
-import { elapsed, element, lost } from "./rows.js";
+import { element, lost } from "./rows.js";
 
 export const PAGE = 500;
 const NEAR_END_PX = 24;
 const PATIENCE_MS = 150; // words that are confirmed sooner were never in doubt
 const FLASH_MS = 1600;
 
-const MODE_WORDS = { paused: "read after Resume", failed: "read after Resume", running: "read when this turn ends", waiting: "read when this turn ends" };
+const MODE_WORDS = {
+  paused: "read after Resume",
+  failed: "read after Resume",
+  running: "read when this turn ends",
+  waiting: "read when this turn ends",
+};
 
 /** Why pending words have not arrived. */
 function lostWords(store, item) {
@@ -28,7 +34,14 @@ export class Feed {
     this.divider = h("div.mark", { "data-k": "user", role: "separator" }, h("b"), h("span.w"));
     this.lost = h("div.losts");
     this.empty = h("div.empty");
-    this.root = h("div.feed", { role: "log", "aria-live": "polite", tabindex: 0, onkeydown: (event) => this.key(event) }, this.older, this.empty, this.rows, this.lost);
+    this.root = h(
+      "div.feed",
+      { role: "log", "aria-live": "polite", tabindex: 0, onkeydown: (event) => this.key(event) },
+      this.older,
+      this.empty,
+      this.rows,
+      this.lost,
+    );
     this.root.addEventListener("scroll", () => this.scrolled(), { passive: true });
     this.atEnd = true;
     this.context = {
@@ -96,7 +109,8 @@ export class Feed {
     }
     const alive = new Set(rows.map((row) => row.key));
     for (const key of this.shown.keys()) if (!alive.has(key)) this.shown.delete(key);
-    if (focused && this.focusedKey() !== focused) this.shown.get(focused)?.element.focus({ preventScroll: true });
+    if (focused && this.focusedKey() !== focused)
+      this.shown.get(focused)?.element.focus({ preventScroll: true });
   }
 
   drawOlder(n) {
@@ -116,26 +130,39 @@ export class Feed {
   drawLost() {
     const { store } = this;
     const now = Date.now();
-    const items = store.outbox.items.filter((item) => item.state === "lost" || store.link !== "live" || now - Date.parse(item.at) > PATIENCE_MS);
+    const items = store.outbox.items.filter(
+      (item) =>
+        item.state === "lost" || store.link !== "live" || now - Date.parse(item.at) > PATIENCE_MS,
+    );
     const drawn = JSON.stringify([items, store.link]);
     if (drawn === this.lostDrawn) return;
     this.lostDrawn = drawn;
     const ours = (item) => item.state === "held" || item.state === "lost" || store.closed;
-    this.lost.replaceChildren(...items.map((item) => lost(this.context, { ...item, ours: ours(item), words: lostWords(store, item) })));
+    this.lost.replaceChildren(
+      ...items.map((item) =>
+        lost(this.context, { ...item, ours: ours(item), words: lostWords(store, item) }),
+      ),
+    );
     for (const child of this.lost.children) child.classList.add("ent");
   }
 
   drawEmpty(empty) {
     this.empty.hidden = !empty || this.store.outbox.items.length > 0;
     if (!empty || this.empty.childElementCount) return;
-    const line = h("p.meta", {}, "Write below, or ", h("code", {}, `%send ${this.store.head.name} …`));
+    const line = h(
+      "p.meta",
+      {},
+      "Write below, or ",
+      h("code", {}, `%send ${this.store.head.name} …`),
+    );
     this.empty.append(h("p", {}, "No mail yet."), line);
   }
 
   /** Let the clocks of running calls go on. */
   tick() {
     for (const { row, element: shown } of this.shown.values()) {
-      if (row.kind === "call" && row.state === "running") shown.querySelector(".el").textContent = elapsed(this.context, row);
+      if (row.kind === "call" && row.state === "running")
+        shown.querySelector(".el").textContent = elapsed(this.context, row);
     }
   }
 
@@ -181,10 +208,16 @@ export class Feed {
     if (event.target !== this.root && !event.target.dataset?.key) return; // inside a row, keys are the row's
     const entries = [...this.rows.children].filter((child) => child.hasAttribute("tabindex"));
     const at = entries.indexOf(event.target);
-    const steps = { ArrowDown: at + 1, ArrowUp: at < 0 ? entries.length - 1 : at - 1, Home: 0, End: entries.length - 1 };
+    const steps = {
+      ArrowDown: at + 1,
+      ArrowUp: at < 0 ? entries.length - 1 : at - 1,
+      Home: 0,
+      End: entries.length - 1,
+    };
     if (event.key in steps) entries[steps[event.key]]?.focus();
     else if (event.key === "Enter") event.target.querySelector("summary, .more")?.click();
-    else if (event.key.toLowerCase() === "r" && !event.ctrlKey && !event.metaKey && !event.altKey) event.target.querySelector(".reply")?.click();
+    else if (event.key.toLowerCase() === "r" && !event.ctrlKey && !event.metaKey && !event.altKey)
+      event.target.querySelector(".reply")?.click();
     else return;
     event.preventDefault();
   }

@@ -47,7 +47,9 @@ export function h(tag, attributes = {}, ...children) {
 export function clock(iso) {
   const at = iso ? new Date(iso) : null;
   if (!at || Number.isNaN(at.getTime())) return "";
-  return [at.getHours(), at.getMinutes(), at.getSeconds()].map((n) => String(n).padStart(2, "0")).join(":");
+  return [at.getHours(), at.getMinutes(), at.getSeconds()]
+    .map((n) => String(n).padStart(2, "0"))
+    .join(":");
 }
 
 /** A duration as people write it: `0.8 s`, `12 s`, `1 m 52 s`, `2 h 5 m`. */
@@ -57,7 +59,9 @@ export function span(seconds) {
   const whole = Math.round(seconds);
   if (whole < 60) return `${whole} s`;
   const minutes = Math.floor(whole / 60);
-  return minutes < 60 ? `${minutes} m ${whole % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} m`;
+  return minutes < 60
+    ? `${minutes} m ${whole % 60} s`
+    : `${Math.floor(minutes / 60)} h ${minutes % 60} m`;
 }
 
 /** Time that still runs: `0:41`, `1:02:07`. */
@@ -81,4 +85,21 @@ export function plural(n, one, many = `${one}s`) {
 /** Compare two places, number by number. */
 export function byPlace(a, b) {
   return a.o[0] - b.o[0] || a.o[1] - b.o[1];
+}
+
+/** The parts that say something, with dots between. */
+export function say(...parts) {
+  return parts.filter(Boolean).join(" · ");
+}
+
+/** A link to another row of the same feed; plain text where nothing can be pressed. */
+export function jump(ctx, key, words) {
+  return ctx.closed
+    ? h("span", {}, words)
+    : h("button.link", { type: "button", onclick: () => ctx.jump(key) }, words);
+}
+
+/** A session or a person: the square is the kind, the word is the name. */
+export function chip(tone, name, of) {
+  return h("span.chip", { "data-k": tone }, h("span", {}, name, of && h("span.of", {}, ` ${of}`)));
 }

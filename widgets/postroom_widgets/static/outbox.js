@@ -1,6 +1,8 @@
 // What people typed and the kernel has not confirmed: the draft, and words on their way. They
 // outlive a reload of the page in the browser's session storage, where it is allowed.
 
+const FORGET_MS = 2000;
+
 /** Session storage, or null in a front end that forbids it. */
 function shelf() {
   try {
@@ -12,7 +14,8 @@ function shelf() {
 
 function keysOf(store, prefix) {
   const keys = [];
-  for (let i = 0; i < store.length; i++) if (store.key(i).startsWith(prefix)) keys.push(store.key(i));
+  for (let i = 0; i < store.length; i++)
+    if (store.key(i).startsWith(prefix)) keys.push(store.key(i));
   return keys;
 }
 
@@ -53,7 +56,15 @@ export class Outbox {
   take(interrupt) {
     const { text, reply } = this.draft;
     if (!text.trim()) return null;
-    const item = { id: this.id(), life: this.life, text: text.trim(), interrupt, reply, at: new Date().toISOString(), state: "held" };
+    const item = {
+      id: this.id(),
+      life: this.life,
+      text: text.trim(),
+      interrupt,
+      reply,
+      at: new Date().toISOString(),
+      state: "held",
+    };
     this.items.push(item);
     this.draft = { text: "", reply: null, error: "" };
     this.remember();
@@ -80,7 +91,7 @@ export class Outbox {
 
   acknowledged(id, mail) {
     const item = this.find(id);
-    if (item) Object.assign(item, { state: "known", mail, error: "" });
+    if (item) Object.assign(item, { state: "known", knownAt: Date.now(), mail, error: "" });
     this.remember();
   }
 
@@ -93,15 +104,19 @@ export class Outbox {
     else this.edit(id);
   }
 
-  /** Mail has arrived: its words are no longer ours to keep. */
+  /** Mail has arrived: its words are no longer ours to keep. It may also be too far up to be sent. */
   arrived(ids) {
-    this.items = this.items.filter((item) => !(item.mail && ids.has(item.mail)));
+    const late = Date.now() - FORGET_MS;
+    this.items = this.items.filter(
+      (item) => !item.mail || (!ids.has(item.mail) && item.knownAt > late),
+    );
   }
 
   /** What the kernel of `life` should have got: to be said again under the same ids. */
   owed(life) {
     this.life = life;
-    for (const item of this.items) if (item.life !== life && item.state !== "known") item.state = "lost";
+    for (const item of this.items)
+      if (item.life !== life && item.state !== "known") item.state = "lost";
     this.remember();
     return this.items.filter((item) => item.state === "held" || item.state === "sent");
   }
@@ -114,14 +129,14 @@ export class Outbox {
         const kept = JSON.parse(store.getItem(key));
         // Another view's words are its own, unless its kernel is gone and nobody holds them.
         if (key !== this.key && kept.life === this.life) continue;
-        if (!this.draft.text) this.draft = { text: kept.text ?? "", reply: kept.reply ?? null, error: "" };
+        if (!this.draft.text)
+          this.draft = { text: kept.text ?? "", reply: kept.reply ?? null, error: "" };
         this.items.push(...(kept.items ?? []));
         if (key !== this.key) store.removeItem(key);
       }
     } catch {
       return; // not ours to read
     }
-    for (const item of this.items) if (item.life !== this.life) item.state = "lost";
     this.remember();
   }
 
@@ -129,7 +144,8 @@ export class Outbox {
     const { text, reply } = this.draft;
     const items = this.items.filter((item) => item.state !== "known");
     try {
-      if (text || items.length) shelf()?.setItem(this.key, JSON.stringify({ life: this.life, text, reply, items }));
+      if (text || items.length)
+        shelf()?.setItem(this.key, JSON.stringify({ life: this.life, text, reply, items }));
       else shelf()?.removeItem(this.key);
     } catch {
       // full, or forbidden: the words are still on the page

@@ -1,17 +1,8 @@
 // One row of the feed as an element. The words are those of the saved view (wording.py).
 
-import { clock, count, h, icon, plural, running, span } from "./kit.js";
+import { STATES, call } from "./calls.js";
+import { chip, clock, count, h, icon, jump, plural, say, span } from "./kit.js";
 
-const STATES = {
-  pending: "pending",
-  running: "running",
-  deferred: "waiting for you",
-  completed: "completed",
-  failed: "failed",
-  cancelled: "cancelled",
-  timed_out: "timed out",
-  orphaned: "orphaned",
-};
 const REASONS = {
   answer: "final answer",
   budget: "budget of rounds",
@@ -28,19 +19,6 @@ const MARKS = {
 };
 const FOLD_LINES = 8;
 const SHOWN_LINES = 3;
-const ARGUMENT_LINE = 200;
-
-const say = (...parts) => parts.filter(Boolean).join(" · ");
-const first = (text) => (text ?? "").trim().split("\n", 1)[0];
-
-/** A link to another row of the same feed; plain text where nothing can be pressed. */
-function jump(ctx, key, words) {
-  return ctx.closed ? h("span", {}, words) : h("button.link", { type: "button", onclick: () => ctx.jump(key) }, words);
-}
-
-function chip(tone, name, of) {
-  return h("span.chip", { "data-k": tone }, h("span", {}, name, of && h("span.of", {}, ` ${of}`)));
-}
 
 /** A text that folds when it is long and a machine wrote it. */
 function textOf(ctx, row) {
@@ -53,7 +31,14 @@ function textOf(ctx, row) {
     ctx.unfolded.add(row.key);
     ctx.redraw(row.key);
   };
-  return [element, h("button.link.more", { type: "button", onclick: unfold }, `and ${plural(lines.length - SHOWN_LINES, "line")}`)];
+  return [
+    element,
+    h(
+      "button.link.more",
+      { type: "button", onclick: unfold },
+      `and ${plural(lines.length - SHOWN_LINES, "line")}`,
+    ),
+  ];
 }
 
 // ── Mail ──
@@ -65,21 +50,41 @@ function receipt(ctx, row) {
   const answered = row.state === "answered";
   const steps = [];
   if (row.tone === "user") steps.push(step(".on", "queued"));
-  if (row.turn && (row.tone === "user" || !answered)) steps.push(step(answered ? ".on" : ".cur", `delivered in turn ${row.turn}`));
-  if (answered) steps.push(step(".cur", "answered in ", jump(ctx, `t:${row.answered}`, `turn ${row.answered}`)));
-  return h("div.rc", {}, steps.flatMap((element, i) => (i ? [h("span.sep"), element] : [element])));
+  if (row.turn && (row.tone === "user" || !answered))
+    steps.push(step(answered ? ".on" : ".cur", `delivered in turn ${row.turn}`));
+  if (answered)
+    steps.push(
+      step(".cur", "answered in ", jump(ctx, `t:${row.answered}`, `turn ${row.answered}`)),
+    );
+  return h(
+    "div.rc",
+    {},
+    steps.flatMap((element, i) => (i ? [h("span.sep"), element] : [element])),
+  );
 }
 
 function resultOf(ctx, row) {
   if (!row.result) return null;
   const words = row.result === "completed" ? "result" : (STATES[row.result] ?? row.result);
   if (!row.turn_of_call) return h("span.meta", {}, words);
-  return h("span.meta", {}, `${words} of the call in `, jump(ctx, `c:${row.call}`, `turn ${row.turn_of_call}`));
+  return h(
+    "span.meta",
+    {},
+    `${words} of the call in `,
+    jump(ctx, `c:${row.call}`, `turn ${row.turn_of_call}`),
+  );
 }
 
 function control(row) {
   const words = `${row.name} · ${row.text}`;
-  return h("div.order", { "data-k": "sys", "aria-label": `order ${row.id}: ${words}` }, chip(row.tone, row.name), h("b", {}, row.text), h("span.id.opt", {}, row.id), h("span.meta", {}, clock(row.at)));
+  return h(
+    "div.order",
+    { "data-k": "sys", "aria-label": `order ${row.id}: ${words}` },
+    chip(row.tone, row.name),
+    h("b", {}, row.text),
+    h("span.id.opt", {}, row.id),
+    h("span.meta", {}, clock(row.at)),
+  );
 }
 
 function mail(ctx, row) {
@@ -97,9 +102,21 @@ function mail(ctx, row) {
       row.interrupt && h("span.flag", { "data-k": "now" }, icon("bolt", "fill"), "interrupt"),
       row.re && h("span.meta", {}, "re ", row.re),
       resultOf(ctx, row),
-      row.hops && h("span.meta", { title: `${plural(row.hops, "letter")} between agents since you last wrote` }, plural(row.hops, "hop")),
+      row.hops &&
+        h(
+          "span.meta",
+          { title: `${plural(row.hops, "letter")} between agents since you last wrote` },
+          plural(row.hops, "hop"),
+        ),
       row.expects && h("span.meta", {}, "expects reply"),
-      h("span.time.row", {}, replies && h("button.mini.reply", { type: "button", onclick: reply }, icon("reply"), "Reply"), h("span.id.opt", {}, row.id), h("span.meta", {}, clock(row.at))),
+      h(
+        "span.time.row",
+        {},
+        replies &&
+          h("button.mini.reply", { type: "button", onclick: reply }, icon("reply"), "Reply"),
+        h("span.id.opt", {}, row.id),
+        h("span.meta", {}, clock(row.at)),
+      ),
     ),
     textOf(ctx, row),
     receipt(ctx, row),
@@ -110,7 +127,11 @@ function mail(ctx, row) {
 
 function turnFacts(row) {
   if (row.live) return row.text ? "streaming" : "asked";
-  return say(span(row.seconds), row.in && `${count(row.in)} in`, row.out && `${count(row.out)} out`);
+  return say(
+    span(row.seconds),
+    row.in && `${count(row.in)} in`,
+    row.out && `${count(row.out)} out`,
+  );
 }
 
 function turn(ctx, row) {
@@ -119,9 +140,15 @@ function turn(ctx, row) {
   const rest = h("span");
   const caret = h("span.caret", { "aria-hidden": "true" });
   const words = h("p.say.t", {}, told, rest, caret);
-  const element = h("section.turn", { "aria-label": `turn ${row.index}` }, h("div.turn-h", {}, h("b", {}, `Turn ${row.index}`), h("span", {}, clock(row.at)), facts), words);
+  const element = h(
+    "section.turn",
+    { "aria-label": `turn ${row.index}` },
+    h("div.turn-h", {}, h("b", {}, `Turn ${row.index}`), h("span", {}, clock(row.at)), facts),
+    words,
+  );
   element.update = (next) => {
-    const text = (next.text ?? "") + (next.more ? `\n… ${plural(next.more, "more character")}` : "");
+    const text =
+      (next.text ?? "") + (next.more ? `\n… ${plural(next.more, "more character")}` : "");
     const live = next.live && !ctx.closed;
     const known = told.textContent;
     if (!text.startsWith(known)) told.replaceChildren();
@@ -147,123 +174,104 @@ function sentenceEnd(text) {
   return end;
 }
 
-// ── Calls ──
-
-function callLook(row) {
-  if (row.sent) return ["out", "", "sent"];
-  const words = row.state === "completed" && row.mail ? "completed by mail" : (STATES[row.state] ?? row.state);
-  switch (row.state) {
-    case "completed":
-      return [row.hold ? "detach" : "check", "", words];
-    case "running":
-      return ["clock", "tool", words];
-    case "deferred":
-      return ["shield", "now", words];
-    case "failed":
-    case "orphaned":
-      return ["x", "bad", words];
-    case "cancelled":
-    case "timed_out":
-      return ["x", "", words];
-    default:
-      return ["clock", "", words];
-  }
-}
-
-function argumentLine(args) {
-  const line = Object.entries(args ?? {}).map(([name, value]) => `${name}=${JSON.stringify(value)}`).join("  ");
-  return line.length > ARGUMENT_LINE ? `${line.slice(0, ARGUMENT_LINE)}…` : line;
-}
-
-/** Facts that stay in sight when the row is folded. */
-function callNote(ctx, row) {
-  if (row.sent) return h("div.hold", {}, h("span", {}, `${row.sent.mail ?? "mail"} to `), chip("agent", row.sent.name ?? row.sent.to));
-  if (row.error) return h("div.hold", {}, h("span.t", {}, first(row.error)));
-  const held = row.hold && [h("span", {}, `placeholder: ${row.hold}`), row.mail && [h("span", { "aria-hidden": "true" }, "→"), h("span", {}, "result in ", jump(ctx, ctx.mail(row.mail), row.mail))]];
-  return [held && h("div.hold", {}, held), progress(row)];
-}
-
-function progress(row) {
-  if (!row.progress) return null;
-  const { done = 0, total, text } = row.progress;
-  const share = total ? Math.round((100 * Math.min(done, total)) / total) : null;
-  const bar = { role: "progressbar", "aria-label": row.tool, "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": share };
-  const fill = h("i");
-  if (share !== null) fill.style.width = `${share}%`;
-  const words = say(total ? `${done} of ${total}` : String(done), text);
-  return h("div.prog", {}, share === null ? h("span") : h("div.bar", bar, fill), h("span", {}, words));
-}
-
-/** How long a call took, or has been running. */
-export function elapsed(ctx, row) {
-  if (row.state !== "running" || !row.started || ctx.closed) return span(row.seconds);
-  return running((Date.now() - Date.parse(row.started)) / 1000);
-}
-
-function call(ctx, row) {
-  const [drawing, tone, words] = callLook(row);
-  const output = row.error ?? row.result;
-  const more = row.more ? `\n… ${plural(row.more, "more character")}` : "";
-  const summary = h(
-    "summary",
-    {},
-    h("span.ic", tone ? { "data-k": tone } : {}, icon(drawing)),
-    h("span.name.clip", {}, row.tool),
-    h("span.args.clip", {}, argumentLine(row.args)),
-    h("span.stt", tone ? { "data-k": tone } : {}, words),
-    h("span.el", {}, elapsed(ctx, row)),
-    h("span.chev", {}, icon("chev")),
-  );
-  const body = h("div.body", {}, h("div.lab", {}, `arguments · ${row.id}`), h("pre", {}, JSON.stringify(row.args ?? {}, null, 2)));
-  if (output) body.append(h("div.lab", {}, row.error ? "error" : "result"), h("pre", {}, output + more));
-  const ontoggle = (event) => (event.target.open ? ctx.unfolded.add(row.key) : ctx.unfolded.delete(row.key));
-  const fold = h("details", { open: ctx.unfolded.has(row.key), ontoggle }, summary, body);
-  return h("div.call", { "aria-label": `call ${row.tool}, ${words}` }, fold, callNote(ctx, row));
-}
-
 // ── Marks, ends, failures ──
 
 function mark(ctx, row) {
-  const line = (kind, drawing, head, rest) => h("div.mark", { "data-k": kind }, drawing, h("b", {}, head), rest && h("span.w", {}, rest));
+  const line = (kind, drawing, head, rest) =>
+    h("div.mark", { "data-k": kind }, drawing, h("b", {}, head), rest && h("span.w", {}, rest));
   if (row.mark === "interrupt") {
     const n = row.detached ?? 0;
-    const kept = n > 0 && ` · ${plural(n, "attached call")} detached, ${n === 1 ? "keeps" : "keep"} running`;
-    return line("now", icon("bolt", "fill"), `Interrupted by ${row.by}`, [jump(ctx, ctx.mail(row.id), row.id), kept]);
+    const kept =
+      n > 0 && ` · ${plural(n, "attached call")} detached, ${n === 1 ? "keeps" : "keep"} running`;
+    return line("now", icon("bolt", "fill"), `Interrupted by ${row.by}`, [
+      jump(ctx, ctx.mail(row.id), row.id),
+      kept,
+    ]);
   }
-  if (row.mark === "inbox") return line("sys", null, "INBOX", `${plural(row.count, "mail")} read into turn ${row.turn}`);
+  if (row.mark === "inbox")
+    return line("sys", null, "INBOX", `${plural(row.count, "mail")} read into turn ${row.turn}`);
   return line("sys", null, MARKS[row.mark] ?? row.mark);
 }
 
 function end(row) {
   const head = { failed: "Run failed", paused: "Run paused" }[row.reason] ?? "Run ended";
   const reason = head === "Run ended" && (REASONS[row.reason] ?? row.reason);
-  return h("div.end", {}, icon("end"), h("div", {}, h("b", {}, head), ...[say(reason, row.rounds && plural(row.rounds, "round"), span(row.seconds))].map((words) => words && ` · ${words}`)));
+  return h(
+    "div.end",
+    {},
+    icon("end"),
+    h(
+      "div",
+      {},
+      h("b", {}, head),
+      ...[say(reason, row.rounds && plural(row.rounds, "round"), span(row.seconds))].map(
+        (words) => words && ` · ${words}`,
+      ),
+    ),
+  );
 }
 
 function failure(ctx, row) {
   const trace = (row.traceback ?? "").trim();
   const lines = trace.split("\n").length;
-  const ontoggle = (event) => (event.target.open ? ctx.unfolded.add(row.key) : ctx.unfolded.delete(row.key));
+  const ontoggle = (event) =>
+    event.target.open ? ctx.unfolded.add(row.key) : ctx.unfolded.delete(row.key);
   return h(
     "div.fail",
     { role: "alert" },
     h("p.h", {}, "The run failed"),
     h("p.t", {}, row.text),
-    h("p.meta", {}, `Nothing was lost: what was stored is kept, unread mail too. Send mail or run %resume ${ctx.name} to go on.`),
-    trace && h("details", { open: ctx.unfolded.has(row.key), ontoggle }, h("summary.row.meta", {}, h("span.chev", {}, icon("chev")), `Traceback, ${plural(lines, "line")}`), h("pre", {}, trace)),
+    h(
+      "p.meta",
+      {},
+      `Nothing was lost: what was stored is kept, unread mail too. Send mail or run %resume ${ctx.name} to go on.`,
+    ),
+    trace &&
+      h(
+        "details",
+        { open: ctx.unfolded.has(row.key), ontoggle },
+        h(
+          "summary.row.meta",
+          {},
+          h("span.chev", {}, icon("chev")),
+          `Traceback, ${plural(lines, "line")}`,
+        ),
+        h("pre", {}, trace),
+      ),
   );
 }
 
 /** Words that the kernel has not confirmed. */
 export function lost(ctx, item) {
   const why = item.error ? `not sent: ${item.error}` : item.words;
-  const edit = item.ours && [h("button.mini", { type: "button", onclick: () => ctx.edit(item.id) }, "Edit"), h("button.mini", { type: "button", onclick: () => ctx.discard(item.id) }, "Discard")];
+  const edit = item.ours && [
+    h("button.mini", { type: "button", onclick: () => ctx.edit(item.id) }, "Edit"),
+    h("button.mini", { type: "button", onclick: () => ctx.discard(item.id) }, "Discard"),
+  ];
   return h(
     "article.mailbox.lost",
     { "data-k": "sys", "aria-label": "undelivered mail" },
-    h("div.mh", {}, chip("user", "you"), item.interrupt && h("span.flag", { "data-k": "now" }, icon("bolt", "fill"), "interrupt"), item.reply && h("span.meta", {}, "re ", item.reply.id), h("span.time.row", {}, h("span.meta", {}, clock(item.at)))),
+    h(
+      "div.mh",
+      {},
+      chip("user", "you"),
+      item.interrupt && h("span.flag", { "data-k": "now" }, icon("bolt", "fill"), "interrupt"),
+      item.reply && h("span.meta", {}, "re ", item.reply.id),
+      h("span.time.row", {}, h("span.meta", {}, clock(item.at))),
+    ),
     h("p.mt.t", {}, item.text),
-    h("div.rc", {}, h("span.flag", { "data-k": item.error ? "bad" : "now" }, icon(item.error ? "x" : "clock"), why), h("span.grow"), edit),
+    h(
+      "div.rc",
+      {},
+      h(
+        "span.flag",
+        { "data-k": item.error ? "bad" : "now" },
+        icon(item.error ? "x" : "clock"),
+        why,
+      ),
+      h("span.grow"),
+      edit,
+    ),
   );
 }
 

@@ -48,15 +48,38 @@ class View {
     this.name = h("h2");
     this.status = h("span", { role: "status" });
     this.stats = h("div.stats");
-    this.stop = h("button.btn", { type: "button", onclick: () => store.stop() }, icon("stop"), h("span.w", {}, "Stop"));
+    this.stop = h(
+      "button.btn",
+      { type: "button", onclick: () => store.stop() },
+      icon("stop"),
+      h("span.w", {}, "Stop"),
+    );
     this.controls = h("div.ctrls", {}, this.stop);
-    this.head = h("header.head", {}, this.dot, h("div.who", {}, this.name, h("span.meta.clip", {}, this.status)), h("span.grow"), this.stats, this.controls);
+    this.head = h(
+      "header.head",
+      {},
+      this.dot,
+      h("div.who", {}, this.name, h("span.meta.clip", {}, this.status)),
+      h("span.grow"),
+      this.stats,
+      this.controls,
+    );
     this.banner = h("div.banner");
     this.foot = h("footer.foot");
-    this.root = h("section.pr", {}, this.head, this.banner, this.feed.root, this.composer.root, this.foot);
+    this.root = h(
+      "section.pr",
+      {},
+      this.head,
+      this.banner,
+      this.feed.root,
+      this.composer.root,
+      this.foot,
+    );
     // Jupyter's one-letter commands must never fire from inside a view.
     this.root.addEventListener("keydown", (event) => event.stopPropagation());
-    this.root.addEventListener("focusin", (event) => Object.assign(this, { focused: event.target, leftAt: Infinity }));
+    this.root.addEventListener("focusin", (event) =>
+      Object.assign(this, { focused: event.target, leftAt: Infinity }),
+    );
     this.root.addEventListener("focusout", () => (this.leftAt = Date.now()));
   }
 
@@ -96,7 +119,9 @@ class View {
     this.root.setAttribute("aria-label", `session ${head.name}`);
     this.dot.className = `st ${dot(head, gone)}`;
     this.name.textContent = head.name;
-    const words = slow ? `Catching up, ${catching.got} of ${catching.total.toLocaleString("en")}` : statusWords(head);
+    const words = slow
+      ? `Catching up, ${catching.got} of ${catching.total.toLocaleString("en")}`
+      : statusWords(head);
     const told = gone ? "gone" : link === "saved" ? `${head.status} · ${clock(head.at)}` : words;
     if (this.status.textContent !== told) this.status.textContent = told;
     const number = (n, word) => h("span", {}, h("b", {}, n), ` ${word}`);
@@ -123,16 +148,26 @@ class View {
     const again = h("code.mono", {}, `%watch ${head.name}`);
     const text = {
       busy: ["A cell is running. What you send now arrives when it ends or awaits."],
-      gone: ["The kernel restarted, so this view is no longer live. Run ", again, " again. Your text is kept."],
+      gone: [
+        "The kernel restarted, so this view is no longer live. Run ",
+        again,
+        " again. Your text is kept.",
+      ],
       over: [words],
     }[link];
-    this.banner.replaceChildren(...(text ? [icon(link === "busy" ? "clock" : "warn"), h("span", {}, text)] : []));
+    this.banner.replaceChildren(
+      ...(text ? [icon(link === "busy" ? "clock" : "warn"), h("span", {}, text)] : []),
+    );
   }
 
   drawFoot() {
     const { head } = this.store;
     const at = head.at ? `Saved ${clock(head.at)}` : "Saved";
-    this.foot.replaceChildren(`${at} without a kernel. Run `, h("code", {}, `%watch ${head.name}`), " to see it live.");
+    this.foot.replaceChildren(
+      `${at} without a kernel. Run `,
+      h("code", {}, `%watch ${head.name}`),
+      " to see it live.",
+    );
   }
 
   tick() {

@@ -31,7 +31,11 @@ export class Store {
     this.heardAt = 0;
     this.retriedAt = 0;
     this.helloAt = 0;
-    this.outbox = new Outbox(`postroom:${this.notebook()}:${saved.room ?? ""}:${this.head.id ?? ""}:`, this.view, this.life);
+    this.outbox = new Outbox(
+      `postroom:${this.notebook()}:${saved.room ?? ""}:${this.head.id ?? ""}:`,
+      this.view,
+      this.life,
+    );
     this.receive = this.receive.bind(this);
     model.on("msg:custom", this.receive);
     model.on("comm_live_update", () => queueMicrotask(() => this.probe()));
@@ -121,7 +125,8 @@ export class Store {
 
   transmit(item) {
     const { id, text, interrupt, reply } = item;
-    if (this.ask(id, { op: "send", id, text, interrupt, reply_to: reply?.id ?? null })) item.state = "sent";
+    if (this.ask(id, { op: "send", id, text, interrupt, reply_to: reply?.id ?? null }))
+      item.state = "sent";
     this.outbox.remember();
   }
 
@@ -154,9 +159,10 @@ export class Store {
     if (!message.rows.every((row) => this.put(row))) return this.again();
     this.version = Math.max(this.version, message.upto);
     this.head = message.head;
+    this.below(message.top);
     this.above({ ...message, rows: [] });
     this.progress(message);
-    this.outbox.arrived(new Set(message.rows.map((row) => row.id)));
+    this.arrived();
   }
 
   above({ rows, earlier, top }) {
@@ -164,12 +170,19 @@ export class Store {
     Object.assign(this, { earlier, top });
   }
 
+  /** Let go of rows above `top`: when too much came at once, the kernel begins anew further down. */
+  below(top) {
+    if (!this.top || byPlace({ o: top }, { o: this.top }) <= 0) return;
+    for (const [key, row] of this.rows) if (byPlace(row, { o: top }) < 0) this.rows.delete(key);
+  }
+
   /** Lay a row in; false if a part of it is missing. */
   put(row) {
     const old = this.rows.get(row.key);
     if (old && old.v >= row.v) return true;
     if (row.add === undefined) this.rows.set(row.key, row);
-    else if (old?.v === row.base) this.rows.set(row.key, { ...old, v: row.v, text: (old.text ?? "") + row.add });
+    else if (old?.v === row.base)
+      this.rows.set(row.key, { ...old, v: row.v, text: (old.text ?? "") + row.add });
     else return false;
     return true;
   }
@@ -194,15 +207,22 @@ export class Store {
     if (op === "refused") this.outbox.refused(id, words);
     else {
       this.outbox.acknowledged(id, mail);
-      this.outbox.arrived(new Set([...this.rows.values()].map((row) => row.id)));
+      this.arrived();
     }
+  }
+
+  arrived() {
+    if (this.outbox.items.length)
+      this.outbox.arrived(new Set([...this.rows.values()].map((row) => row.id)));
   }
 
   // ── The link ──
 
   /** Whether the front end says that the model has no kernel behind it. */
   cut() {
-    return [...this.listeners.values()].some((element) => element?.classList.contains("jupyter-widgets-disconnected"));
+    return [...this.listeners.values()].some((element) =>
+      element?.classList.contains("jupyter-widgets-disconnected"),
+    );
   }
 
   lose() {
@@ -221,7 +241,8 @@ export class Store {
     else if (this.live) this.link = "live";
     if (was === this.link) return;
     // The loop runs again: what was held goes out, in order.
-    if (was === "busy") for (const item of this.outbox.items) if (item.state === "held") this.transmit(item);
+    if (was === "busy")
+      for (const item of this.outbox.items) if (item.state === "held") this.transmit(item);
     this.changed();
   }
 
@@ -236,6 +257,10 @@ export class Store {
     const active = this.head.status === "running" || this.head.calls > 0;
     if (this.link === "live" && active && now - this.heardAt > SILENT_MS) this.probe();
     this.settle();
+    if (this.outbox.items.length) {
+      this.arrived();
+      this.changed(); // words that are not confirmed come into sight after a while
+    }
     if (this.link !== "busy") return;
     // It speaks but leaves a question open: the answer may have been lost.
     const spoke = now - this.waited() < this.heardAt;
