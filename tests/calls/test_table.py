@@ -254,3 +254,23 @@ def test_an_orphan_ends_as_a_failure_in_words_under_an_id_of_its_own() -> None:
     assert duplicates == [False, True]
     assert [each.id for each in mail] == ["orphan-call_0001"]
     assert mail[0].body == ToolCallFinished("call_0001", "run_tests", "orphaned", ended.result)
+
+
+def test_whoever_waits_for_an_end_is_rung_when_the_table_knows_of_it() -> None:
+    """M-62b: the store rings when it publishes, which may be before the table takes the end over."""
+    heard: list[CallState] = []
+
+    async def main() -> None:
+        bench = Bench()
+        table = CallTable(
+            "s-0001", bench.storage, 1, lambda: AT, lambda: heard.append(table.all()[0].state)
+        )
+        call = table.opened(bench.request("t"), running=False)
+        await bench.storage.commit("s-0001", epoch=1, version=None, rows=(call,))
+        table.enter(call)
+
+        await table.start(call.id)
+        await table.end(call.id, CallState.COMPLETED, "done")
+
+    run_virtual(main())
+    assert heard == [CallState.PENDING, CallState.RUNNING, CallState.COMPLETED]

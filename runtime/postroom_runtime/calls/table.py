@@ -91,7 +91,7 @@ class CallTable:
             running = replace(call, state=CallState.RUNNING, started_at=self._now())
             await self._store(running, ())
             if self._calls[id] is call:
-                self._calls[id] = running
+                self.enter(running)
         return not (self._calls[id].state.final or id in self._ending)
 
     async def end(self, id: CallId, state: CallState, result: Json) -> bool:
@@ -116,6 +116,7 @@ class CallTable:
         finally:
             del self._ending[id]
             mine.set_result(None)
+        self._changed()
         return True
 
     def orphan(self, call: Call) -> tuple[Call, Outgoing]:
