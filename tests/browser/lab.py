@@ -23,6 +23,8 @@ from playwright.sync_api import ConsoleMessage, Locator, Page, sync_playwright
 CHROMIUM: Final = os.environ.get("POSTROOM_CHROMIUM", "/usr/bin/chromium")
 SERVER_SECONDS: Final = 90
 CELL_SECONDS: Final = 60
+ABORT_MILLISECONDS: Final = 500
+"""After an interrupted cell the kernel aborts, for a moment, whatever else is asked of it."""
 
 _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
@@ -160,6 +162,7 @@ class Notebook:
 
     def __init__(self, lab: Lab, name: str) -> None:
         self.lab, self.page, self.name = lab, lab.page, name
+        self._interrupted = False
 
     def activate(self) -> None:
         """Bring the notebook to the front."""
@@ -167,6 +170,9 @@ class Notebook:
 
     def start(self, cell: int) -> None:
         """Start a cell and go on."""
+        if self._interrupted:
+            self._interrupted = False
+            self.page.wait_for_timeout(ABORT_MILLISECONDS)
         self.page.evaluate(_START, [self.name, cell])
 
     def wait(self, cell: int, seconds: float = CELL_SECONDS) -> None:
@@ -209,6 +215,7 @@ class Notebook:
 
     def interrupt(self) -> None:
         """Press the kernel's interrupt."""
+        self._interrupted = True
         self.activate()
         self.lab.command("notebook:interrupt-kernel")
 
