@@ -59,9 +59,13 @@ def is_human(envelope: Envelope) -> bool:
 
 
 def wake_word(envelope: Envelope, kind_of: WakeKindOf) -> str:
-    """Return the word of ``wake_on`` that ``envelope`` stands for (M-94)."""
-    if isinstance(envelope.body, WatchedEvent):
-        return kind_of(envelope.body.session)
+    """Return the word of ``wake_on`` that ``envelope`` stands for, by body then sender (M-94)."""
+    match envelope.body:
+        case WatchedEvent(session=session):
+            return kind_of(session)
+        case ToolCallFinished() | ContinuationResult():
+            # Of a call, whoever gave the result: a person may answer for a deferred one.
+            return "tool"
     match envelope.sender:
         case FromUser():
             return "user"
