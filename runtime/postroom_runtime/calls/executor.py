@@ -74,8 +74,7 @@ class Executor:
             return False
         why = f"{state}: the call was ended before its result"
         ended = await _insist(partial(self._table.end, id, state, why))
-        if ended:  # else its own end came first, and its task must tell the table of that
-            task.cancel()
+        task.cancel()
         return ended
 
     def abandon(self) -> None:
