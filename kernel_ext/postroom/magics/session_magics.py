@@ -17,7 +17,6 @@ from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.models.script import Script
 from postroom_runtime.office.session import Session
 
-
 _RESUMED = {
     SessionStatus.READY: "stored before, it runs here with its unread mail",
     SessionStatus.PAUSED: "no longer paused",
