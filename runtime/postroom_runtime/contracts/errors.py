@@ -18,7 +18,6 @@ Each message has the value, the rule and the remedy; the values are attributes t
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-
 _TOLD = 12
 """Names an error lists before it only counts the rest: a model has to read it."""
 
