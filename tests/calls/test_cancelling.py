@@ -158,6 +158,30 @@ def test_cancelling_twice_or_what_is_not_there_does_nothing() -> None:
     assert run_virtual(main()) == [True, False, False, False]
 
 
+def test_a_second_cancelling_does_not_cut_short_what_a_tool_tidies_up() -> None:
+    """M-68."""
+
+    async def main() -> list[str]:
+        bench, told = Bench(), list[str]()
+
+        async def work() -> None:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                await asyncio.sleep(5)
+                told.append("tidied up")
+
+        id = await bench.call(bench.tool(work))
+        await asyncio.sleep(1)
+        await bench.executor.cancel(id)
+        await asyncio.sleep(1)
+        await bench.executor.cancel(id)
+        await asyncio.sleep(10)
+        return told
+
+    assert run_virtual(main()) == ["tidied up"]
+
+
 def test_a_call_may_be_ended_as_timed_out() -> None:
     async def main() -> tuple[CallState, Any]:
         bench = Bench()
