@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from postroom_runtime.contracts.call import Call
+from postroom_runtime.contracts.approval import Approval
+from postroom_runtime.contracts.call import Call, CallState
 from postroom_runtime.contracts.envelope import Outgoing
 from postroom_runtime.contracts.event import EventKind
 from postroom_runtime.contracts.ids import is_inbox_key
@@ -10,6 +11,7 @@ from postroom_runtime.contracts.journal import Record, RowKind
 from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
 from postroom_runtime.contracts.turn import EndReason
 from postroom_runtime.office.session import Session
+from postroom_runtime.storage.protocol import Storage
 
 if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
@@ -73,4 +75,14 @@ def _open_calls(room: "Room", session: Session) -> list[Call]:
     for row in room.storage.rows(session.id, kinds=(RowKind.CALL,)):
         if isinstance(row.record, Call):
             latest[row.record.id] = row.record
-    return [call for call in latest.values() if not call.state.final]
+    # A deferred call is no orphan: its question still stands, and it goes on when answered.
+    return [c for c in latest.values() if c.state in (CallState.PENDING, CallState.RUNNING)]
+
+
+def stored_approvals(storage: Storage) -> list[Approval]:
+    """Return every approval ever asked for, each in its latest state, oldest first."""
+    latest: dict[str, Approval] = {}
+    for row in storage.rows(kinds=(RowKind.APPROVAL,)):
+        if isinstance(row.record, Approval):
+            latest[row.record.id] = row.record
+    return list(latest.values())

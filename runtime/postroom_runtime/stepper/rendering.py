@@ -2,8 +2,7 @@
 
 import json
 import re
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from postroom_runtime.contracts.envelope import (
     AgentMessage,
@@ -17,41 +16,24 @@ from postroom_runtime.contracts.envelope import (
     WatchedEvent,
 )
 from postroom_runtime.contracts.extra import Json
+from postroom_runtime.contracts.ids import CallId
 
-_HEADER = "[mail"
-
-_BLANK = frozenset("\u115f\u1160\u2800")
-"""Letters and a sign that show nothing, though Unicode counts them among what is seen."""
+_FORGED = re.compile(
+    # A line, by any of Unicode's line ends, that begins like a header once what cannot be seen is
+    # taken away.
+    "(^|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])"
+    "(?=[\\s\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff]*"
+    "[\\[\uff3b][\\s\u200b-\u200f\u2060\ufeff]*mail\\b)",
+    re.IGNORECASE,
+)
 
 
 def quoted(text: str) -> str:
-    """Return ``text`` with ``> `` before each line that could pass for a mail header (M-46).
-
-    A line ends at any of Unicode's line ends, and could pass for a header if it begins like one once
-    what cannot be seen is taken away, accents too, and letters of other widths and styles are plain.
-    """
-    return "".join(
-        f"> {line}" if _begins_like_a_header(line) else line
-        for line in text.splitlines(keepends=True)
-    )
+    """Return ``text`` with ``> `` before each line that could pass for a mail header (M-46)."""
+    return _FORGED.sub(r"\1> ", text)
 
 
-def _begins_like_a_header(line: str) -> bool:
-    seen = ""
-    for character in line:
-        seen += "".join(filter(_shows, unicodedata.normalize("NFKD", character))).casefold()
-        if seen.startswith(_HEADER):
-            return True
-        if not _HEADER.startswith(seen):
-            return False
-    return False
-
-
-def _shows(character: str) -> bool:
-    return unicodedata.category(character)[0] not in "CMZ" and character not in _BLANK
-
-
-def render(mail: Sequence[Envelope]) -> str:
+def render(mail: Sequence[Envelope], read: Container[CallId] = ()) -> str:
     """Return the user text for ``mail``: a block per envelope, in order, a blank line between.
 
     Words of the owner alone stand bare, as if typed into a chat (M-44). Anything else carries a
@@ -59,14 +41,17 @@ def render(mail: Sequence[Envelope]) -> str:
 
     Args:
         mail: Envelopes that render, in order of ``seq``.
+        read: Calls whose result the model has read in a status call: a line tells of them (M-63).
     """
     if all(_plain(envelope) for envelope in mail):
         return "\n\n".join(envelope.text for envelope in mail)
-    return "\n\n".join(block(envelope) for envelope in mail)
+    return "\n\n".join(block(envelope, read) for envelope in mail)
 
 
-def block(envelope: Envelope) -> str:
+def block(envelope: Envelope, read: Container[CallId] = ()) -> str:
     """Return ``envelope`` with its header."""
+    if isinstance(envelope.body, ToolCallFinished) and envelope.body.call in read:
+        return f"[mail {envelope.id}{_header(envelope)}, already read]"
     head, body = _header(envelope), _body(envelope)
     return f"[mail {envelope.id}{head}]" + (f"\n{quoted(body)}" if body else "")
 
@@ -82,9 +67,9 @@ def _plain(envelope: Envelope) -> bool:
 def _header(envelope: Envelope) -> str:
     match envelope.body:
         case ToolCallFinished(call=call, tool=tool, state=state):
-            return f": tool call {call} ({_inline(tool)}) {state}"
+            return f": tool call {call} ({tool}) {state}"
         case ContinuationResult(call=call, tool=tool, state=state):
-            return f": deferred call {call} ({_inline(tool)}) {state}"
+            return f": deferred call {call} ({tool}) {state}"
         case WatchedEvent(session=session, event=event):
             return f": session {session} {event}"
         case UserMessage() | AgentMessage() as said:
