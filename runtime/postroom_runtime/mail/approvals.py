@@ -42,12 +42,12 @@ class ApprovalDesk:
         return [a for a in self._all.values() if state is None or a.state is state]
 
     def find(self, key: str) -> Approval:
-        """Return the approval with that id, token or call id.
+        """Return the approval with that id, token or call id; of a call asked for twice the last.
 
         Raises:
             ConfigError: There is none; names those that are open.
         """
-        for approval in self._all.values():
+        for approval in reversed(self._all.values()):
             if key in (approval.id, approval.token, approval.call):
                 return approval
         names = ", ".join(a.id for a in self.all()) or "none"
