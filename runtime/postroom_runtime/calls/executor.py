@@ -103,7 +103,7 @@ class Executor:
         max_concurrency: How many run at the same time; the others are pending.
         desk: What they need of the session.
         context: The context their tasks run in; a copy is made for each.
-        on_failure: Called on the loop when ``failure`` was set.
+        changed: Called on the loop when a task has ended, or ``failure`` was set.
     """
 
     def __init__(
@@ -113,10 +113,10 @@ class Executor:
         max_concurrency: int,
         desk: Desk,
         context: Context | None = None,
-        on_failure: Callable[[], None] = lambda: None,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._session, self._table, self._context, self._desk = session, table, context, desk
-        self._on_failure = on_failure
+        self._changed = changed
         self.max_concurrency = max_concurrency
         self._slots = asyncio.Semaphore(max_concurrency)
         self._tasks: dict[CallId, asyncio.Task[None]] = {}
@@ -169,7 +169,7 @@ class Executor:
         self._tasks.pop(id, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.failure = error
-            self._on_failure()
+        self._changed()
 
     # ── ending from outside ──
 

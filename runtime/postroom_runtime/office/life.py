@@ -67,6 +67,7 @@ class Life:
         self._session, self._room = session, room
         self.bell: Bell = room.delivery.bell(record.id)
         changed = partial(room.delivery.ring, record.id)
+        self._changed = changed
         self.state = SessionState(record, room.storage, epoch, room.now, changed)
         self.table = CallTable(record.id, room.storage, epoch, room.now, changed)
         self.options = Options(record.options)
@@ -144,7 +145,7 @@ class Life:
         executor = self._executor
         if executor is None or (executor.max_concurrency != limit and not executor.busy):
             executor = self._executor = Executor(
-                self.state.id, self.table, limit, self._desk, self._room.context, self.bell.ring
+                self.state.id, self.table, limit, self._desk, self._room.context, self._changed
             )
         return executor
 
