@@ -372,6 +372,32 @@ def test_the_late_result_of_a_cancelled_thread_is_discarded() -> None:
     assert asyncio.run(main()) == (CallState.CANCELLED, [("call_0001", "cancelled")])
 
 
+def test_a_cancelled_thread_gives_its_place_to_the_next_call_though_it_runs_on() -> None:
+    """M-73, M-77."""
+
+    async def main() -> tuple[CallState, bool]:
+        bench, begun, go = Bench(max_concurrency=1), threading.Event(), threading.Event()
+
+        def work() -> None:
+            begun.set()
+            assert go.wait(30)
+
+        first, second = await bench.open(
+            bench.request(bench.tool(work)), bench.request(bench.tool(len_of), text="four")
+        )
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        await bench.executor.cancel(first)
+        try:
+            async with asyncio.timeout(10):
+                (call,) = await bench.ended(second)
+            return call.state, go.is_set()
+        finally:
+            go.set()
+
+    assert asyncio.run(main()) == (CallState.COMPLETED, False)
+
+
 def test_a_tool_that_will_not_be_cancelled_is_not_heard_any_more() -> None:
     """M-73."""
 

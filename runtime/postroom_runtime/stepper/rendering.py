@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from collections.abc import Container, Sequence
 
 from postroom_runtime.contracts.envelope import (
@@ -18,19 +19,37 @@ from postroom_runtime.contracts.envelope import (
 from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.ids import CallId
 
-_FORGED = re.compile(
-    # A line, by any of Unicode's line ends, that begins like a header once what cannot be seen is
-    # taken away.
-    "(^|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])"
-    "(?=[\\s\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff]*"
-    "[\\[\uff3b][\\s\u200b-\u200f\u2060\ufeff]*mail\\b)",
-    re.IGNORECASE,
-)
+_HEADER = "[mail"
+
+_BLANK = frozenset("\u115f\u1160\u2800")
+"""Letters and a sign that show nothing, though Unicode counts them among what is seen."""
 
 
 def quoted(text: str) -> str:
-    """Return ``text`` with ``> `` before each line that could pass for a mail header (M-46)."""
-    return _FORGED.sub(r"\1> ", text)
+    """Return ``text`` with ``> `` before each line that could pass for a mail header (M-46).
+
+    A line ends at any of Unicode's line ends, and could pass for a header if it begins like one once
+    what cannot be seen is taken away, accents too, and letters of other widths and styles are plain.
+    """
+    return "".join(
+        f"> {line}" if _begins_like_a_header(line) else line
+        for line in text.splitlines(keepends=True)
+    )
+
+
+def _begins_like_a_header(line: str) -> bool:
+    seen = ""
+    for character in line:
+        seen += "".join(filter(_shows, unicodedata.normalize("NFKD", character))).casefold()
+        if seen.startswith(_HEADER):
+            return True
+        if not _HEADER.startswith(seen):
+            return False
+    return False
+
+
+def _shows(character: str) -> bool:
+    return unicodedata.category(character)[0] not in "CMZ" and character not in _BLANK
 
 
 def render(mail: Sequence[Envelope], read: Container[CallId] = ()) -> str:
@@ -67,9 +86,9 @@ def _plain(envelope: Envelope) -> bool:
 def _header(envelope: Envelope) -> str:
     match envelope.body:
         case ToolCallFinished(call=call, tool=tool, state=state):
-            return f": tool call {call} ({tool}) {state}"
+            return f": tool call {call} ({_inline(tool)}) {state}"
         case ContinuationResult(call=call, tool=tool, state=state):
-            return f": deferred call {call} ({tool}) {state}"
+            return f": deferred call {call} ({_inline(tool)}) {state}"
         case WatchedEvent(session=session, event=event):
             return f": session {session} {event}"
         case UserMessage() | AgentMessage() as said:
