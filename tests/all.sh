@@ -48,10 +48,10 @@ step floors lint-imports
 if [ "$mode" = quick ]; then
   export HYPOTHESIS_PROFILE=quick
   step tests pytest -q -n 2 -m 'not browser and not kernel and not packaging' tests
-  step kernel pytest -q -m 'kernel' tests
+  step kernel pytest -q -n 2 -m kernel tests
 else
   step tests pytest -q -n 2 --cov --cov-report=term:skip-covered -m 'not browser and not kernel' tests
-  step kernel pytest -q -m 'kernel' tests
+  step kernel pytest -q -n 2 -m kernel tests
   if command -v npm >/dev/null; then
     step 'javascript' bash -c 'cd tests/widgets/js && npm install --silent --no-audit --no-fund && npm test --silent'
   else

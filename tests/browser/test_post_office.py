@@ -2,22 +2,15 @@
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 import pytest
 from playwright.sync_api import Locator, expect
 
-from browser.lab import CHROMIUM, Lab, Notebook, driven
+from browser.lab import Lab, Notebook
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(
-        not os.path.exists(CHROMIUM), reason="no Chromium: apt-get install -y chromium"
-    ),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 AGENT = '''
 import asyncio
@@ -48,10 +41,16 @@ pr.room().define(agent);
 '''
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with driven(tmp_path_factory.mktemp("lab")) as lab:
-        yield lab
+FRAGILE = """
+import asyncio
+import postroom as pr
+
+@pr.script
+async def fragile(turn):
+    if 'wait' in turn.text:
+        await asyncio.sleep(600)
+    raise ValueError('cannot digest')
+"""
 
 
 def view(notebook: Notebook, cell: int, nth: int = 0) -> Locator:
@@ -71,7 +70,7 @@ def shots(lab: Lab, name: str) -> None:
     """Keep pictures in both themes where POSTROOM_SHOTS names a folder, to be looked at."""
     if folder := os.environ.get("POSTROOM_SHOTS"):
         for theme in ("Dark", "Light"):
-            lab.theme(theme)  # type: ignore[arg-type]
+            lab.theme(theme)
             lab.page.screenshot(path=str(Path(folder) / f"{name}-{theme.lower()}.png"))
 
 
@@ -186,10 +185,7 @@ def test_a_crashed_session_is_red_with_its_traceback_and_stop_ends_a_run(lab: La
         "crash.ipynb",
         [
             "%load_ext postroom",
-            "import asyncio, postroom as pr\n"
-            "@pr.script\nasync def fragile(turn):\n"
-            "    if 'wait' in turn.text:\n        await asyncio.sleep(600)\n"
-            "    raise ValueError('cannot digest')",
+            FRAGILE,
             "%spawn fragile --model fragile bread",
             "%wait",
             "%send fragile wait for me",

@@ -9,6 +9,7 @@ import pytest
 from models.transcripts import prompt, quiet, user
 from postroom_runtime.contracts.errors import ConfigError, ModelError
 from postroom_runtime.contracts.ids import SessionId
+from postroom_runtime.contracts.turn import Usage
 from postroom_runtime.models.built_in import echo
 from postroom_runtime.models.forms import ModelForm, parse_form
 from postroom_runtime.models.model import Emit, Mind, Prompt, Thought
@@ -26,6 +27,10 @@ class Parrot:
 
     async def think(self, prompt: Prompt, emit: Emit) -> Thought:
         return Thought(text=prompt.turns[-1].text)
+
+    @property
+    def owed(self) -> Usage:
+        return Usage()
 
     def close(self) -> None: ...
 

@@ -82,7 +82,7 @@ def test_a_group_is_told_to_each_loop_in_one_message() -> None:
         pendings = [_waiting() for _ in range(5)]
         loop: Any = Loop()
         for each in pendings:
-            each._waiters += [(loop, asyncio.get_running_loop().create_future())] * 2
+            each._waiters = [(loop, asyncio.get_running_loop().create_future())] * 2
         wakes: Wakes = {}
         for each in pendings:
             each.settle("done", wakes)
@@ -95,7 +95,7 @@ def test_a_group_is_told_to_each_loop_in_one_message() -> None:
 
 def test_a_loop_that_was_closed_meanwhile_is_let_be() -> None:
     loop, pending = asyncio.new_event_loop(), _waiting()
-    pending._waiters.append((loop, loop.create_future()))
+    pending._waiters = [(loop, loop.create_future())]
     loop.close()
 
     wake(_settle(pending))

@@ -40,10 +40,13 @@ class Board(ABC):
         """Make ``rows`` visible to every reader; they follow what is published, without a gap."""
         for row in rows:
             record = row.record
-            self._counts[kind_of(row.session, record)] += 1
             if isinstance(record, Envelope):
-                self._boxes[row.session].log.append(record)
-            elif isinstance(record, SessionRecord):
+                box = self._boxes[row.session]
+                box.log.append(record)
+                self._counts[box.kind] += 1
+                continue
+            self._counts[kind_of(row.session, record)] += 1
+            if isinstance(record, SessionRecord):
                 self._records[row.session] = record
                 self._boxes[row.session].advance(record.cursor)
         if rows:

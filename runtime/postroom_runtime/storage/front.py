@@ -56,7 +56,10 @@ class Front(Numbering):
 
     @abstractmethod
     def _keep_mail(self, envelope: Envelope, box: Box, mail: Outgoing) -> Pending[Receipt]:
-        """Store and publish one mail, as the next row; it was sent as ``mail``."""
+        """Store and publish one mail, as the next row, and keep its receipt.
+
+        It was sent as ``mail``.
+        """
 
     @abstractmethod
     def _keep_repeat(self, receipt: Receipt, box: Box) -> Pending[Receipt]:
@@ -242,7 +245,9 @@ class Front(Numbering):
         self._n += 1
         promise.rows.append(make_row(self._n, mail.session, at, envelope))
         promise.mail.append(mail)
-        return receipt_for(envelope, mail.note)
+        receipt = receipt_for(envelope, mail.note)
+        self._receipts.add(receipt)
+        return receipt
 
     def _unknown(self, session: SessionId) -> UnknownRecipient:
         reachable = (name for name, each in self._boxes.items() if not each.closed)

@@ -82,7 +82,7 @@ class Numbering(Board):
         return first
 
     def _promise(self, mail: Outgoing, box: Box, at: datetime) -> Envelope:
-        """Take the numbers of a new mail, all but that of its row."""
+        """Take the numbers of a new mail, all but that of its row; its receipt is yet to be kept."""
         if mail.max_hops is not None and mail.hops > mail.max_hops:
             raise TooManyHops(mail.hops, mail.max_hops)
         body, id, priority = mail.body, mail.id, mail.priority
@@ -103,12 +103,9 @@ class Numbering(Board):
             if taken is not None and taken > number:
                 self._ahead.add(taken)
         box.head = seq = box.head + 1
-        envelope = _envelope(
+        return _envelope(
             id, seq, mail.session, mail.sender, priority, mail.hops, at, body, mail.lowered
         )
-        # A store that keeps all mail in memory notes the mail itself; others keep what is small.
-        self._receipts.add(envelope if self._window is None else receipt_for(envelope))
-        return envelope
 
     def _free_number(self, number: int) -> int:
         """Return the first number from ``number`` on whose id nobody gave yet, and take it."""

@@ -14,6 +14,8 @@ T = TypeVar("T")
 Wakes: TypeAlias = "dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]]"
 """The futures to wake, by the loop they belong to."""
 
+_Waiters: TypeAlias = "list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]]"
+
 
 class Settled(Generic[T]):
     """An outcome that was there from the start."""
@@ -72,7 +74,7 @@ class Waiting(Generic[T]):
         self._done = False
         self._value: T | None = None
         self._error: Exception | None = None
-        self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        self._waiters: _Waiters | None = None
 
     def done(self) -> bool:
         """Tell whether it is settled."""
@@ -98,7 +100,7 @@ class Waiting(Generic[T]):
             with self._settled:
                 # Looked at again: it may have been settled while this thread waited for the lock.
                 if registered := not self._done:
-                    self._waiters.append((loop, future))
+                    self._waiters = [*(self._waiters or ()), (loop, future)]
             if registered:
                 yield from future
         return self._outcome()
@@ -115,9 +117,10 @@ class Waiting(Generic[T]):
 
     def _end(self, wakes: Wakes) -> None:
         self._done = True
-        for loop, future in self._waiters:
-            wakes.setdefault(loop, []).append(future)
-        self._waiters.clear()
+        if self._waiters is not None:
+            for loop, future in self._waiters:
+                wakes.setdefault(loop, []).append(future)
+            self._waiters = None
 
     def _outcome(self) -> T:
         if self._error is not None:

@@ -21,13 +21,14 @@ def maker(record: type[T]) -> Callable[..., T]:
     named slots are the fastest that Python has.
 
     Raises:
-        TypeError: A field has a default that is made anew for each record; give that one yourself.
+        TypeError: ``record`` is built on another record, or a field has a default that is made anew
+            for each record.
     """
+    if record.__bases__ != (object,):
+        raise TypeError(f"{record.__name__} is built on another class: its twin would differ.")
     declared = fields(record)  # type: ignore[arg-type]
     names = [each.name for each in declared]
-    # The same bases and slots, or the layouts would differ; a frozen base must not freeze the twin.
-    body = {"__slots__": record.__dict__["__slots__"], "__setattr__": object.__setattr__}
-    twin = type(record.__name__, record.__bases__, body)
+    twin = type(record.__name__, (), {"__slots__": tuple(names)})
     known: dict[str, Any] = {"_new": object.__new__, "_twin": twin, "_record": record}
     source = [f"def make({', '.join(_parameter(each, known) for each in declared)}):"]
     source += ["    _made = _new(_twin)"]

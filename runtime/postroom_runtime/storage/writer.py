@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
@@ -17,6 +18,10 @@ SOFT_LIMIT = 4096
 """Waiting units at which threads are held back."""
 HARD_LIMIT = 65_536
 """Waiting units at which a loop's sends are refused."""
+CROWD = 16
+"""Units in a group after which the next one is given time to gather; fewer get none."""
+GLANCE_SECONDS = 0.0005
+MOST_GLANCES = 10
 
 
 class Writer(Generic[U]):
@@ -49,6 +54,7 @@ class Writer(Generic[U]):
         self._work = threading.Condition(lock)
         self._queue: deque[U] = deque()
         self._idle = False
+        self._last_size = 0
         self._ending = False
         # A daemon, so that a forgotten room never keeps the interpreter alive; it is closed at exit.
         self._thread = threading.Thread(target=self._run, name="postroom-writer", daemon=True)
@@ -114,7 +120,24 @@ class Writer(Generic[U]):
                     return None
                 self._idle = True
                 self._work.wait()
-            return [self._queue.popleft() for _ in range(min(len(self._queue), MAX_GROUP))]
+        if self._last_size >= CROWD:
+            self._let_gather()
+        with self._lock:
+            size = self._last_size = min(len(self._queue), MAX_GROUP)
+            return [self._queue.popleft() for _ in range(size)]
+
+    def _let_gather(self) -> None:
+        """Wait while the queue grows: a crowd that was answered together comes back together.
+
+        Begun at once, its first few would be a group of their own and the rest the next one, two
+        plans and two waits for the disk instead of one.
+        """
+        seen = 0
+        for _ in range(MOST_GLANCES):
+            if not seen < len(self._queue) < MAX_GROUP:
+                return
+            seen = len(self._queue)
+            time.sleep(GLANCE_SECONDS)
 
 
 def _in_a_loop() -> bool:
