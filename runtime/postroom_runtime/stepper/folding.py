@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from postroom_runtime.contracts.call import Call, CallState, ToolMessage, ToolRequest
 from postroom_runtime.contracts.envelope import (
+    ContinuationResult,
     Control,
     Envelope,
     FromSession,
@@ -135,7 +136,11 @@ def answers(
             or its result would be in neither.
         detached: Calls that the step no longer waits for.
     """
-    ended = {e.body.call: e.body for e in unread if isinstance(e.body, ToolCallFinished)}
+    ended = {
+        e.body.call: e.body
+        for e in unread
+        if isinstance(e.body, (ToolCallFinished, ContinuationResult))
+    }
     return tuple(
         _answer(request, call, ended.get(request.id), detached)
         for request, call in zip(requests, calls, strict=True)
@@ -143,7 +148,10 @@ def answers(
 
 
 def _answer(
-    request: ToolRequest, call: Call | None, end: ToolCallFinished | None, detached: Detached
+    request: ToolRequest,
+    call: Call | None,
+    end: ToolCallFinished | ContinuationResult | None,
+    detached: Detached,
 ) -> ToolMessage:
     why = detached.why.get(request.id, "the run ended before this call did")
     if call is not None and end is not None and not call.state.final:

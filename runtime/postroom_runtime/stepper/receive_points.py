@@ -44,9 +44,9 @@ def renders(envelope: Envelope, placeholders: Container[CallId]) -> bool:
     match envelope.body:
         case UserMessage(text=text) | AgentMessage(text=text):
             return bool(text.strip())
-        case ToolCallFinished(call=call):
+        case ToolCallFinished(call=call) | ContinuationResult(call=call):
             return call in placeholders
-        case ContinuationResult() | WatchedEvent():
+        case WatchedEvent():
             return True
         case Control() | Notification() | UnknownBody():
             return False

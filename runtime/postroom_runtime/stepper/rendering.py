@@ -69,8 +69,9 @@ def render(mail: Sequence[Envelope], read: Container[CallId] = ()) -> str:
 
 def block(envelope: Envelope, read: Container[CallId] = ()) -> str:
     """Return ``envelope`` with its header."""
-    if isinstance(envelope.body, ToolCallFinished) and envelope.body.call in read:
-        return f"[mail {envelope.id}{_header(envelope)}, already read]"
+    match envelope.body:
+        case ToolCallFinished(call=call) | ContinuationResult(call=call) if call in read:
+            return f"[mail {envelope.id}{_header(envelope)}, already read]"
     head, body = _header(envelope), _body(envelope)
     return f"[mail {envelope.id}{head}]" + (f"\n{quoted(body)}" if body else "")
 

@@ -1,0 +1,76 @@
+"""What goes wrong only when two things happen at one moment: each found by a seeded schedule."""
+
+import asyncio
+from typing import Any
+
+from office.rooms import Talk, in_room, read
+from postroom_runtime.contracts.config import Agent
+from postroom_runtime.models.script import ScriptTurn, call, script
+from postroom_runtime.office.room import Room
+from postroom_runtime.office.session import Session
+
+ASK = {"tool": "deploy", "disposition": {"tag": "defer", "reason": "may it?"}}
+AT_ONCE = {"tool": "nap", "disposition": {"tag": "runAsync", "attachSeconds": 0}}
+
+
+async def nap(seconds: float) -> str:
+    """Sleep."""
+    await asyncio.sleep(seconds)
+    return f"slept {seconds:g}"
+
+
+async def deploy(target: str) -> str:
+    """Deploy."""
+    return f"deployed to {target}"
+
+
+def everything(s: Session) -> str:
+    """All that its model ever read."""
+    return "\n".join([*read(s), *(m.content for t in s.transcript() for m in t.results)])
+
+
+def calling(*steps: Any) -> Any:
+    """A script that calls these, one turn each, then says done; and that to all later mail."""
+
+    @script
+    def caller(turn: ScriptTurn) -> Talk:
+        if turn.text == "go":
+            yield from steps
+        return "done"
+
+    return caller
+
+
+def test_m64_a_deferred_call_answered_by_hand_beside_an_attached_one_is_read_once() -> None:
+    """Its result is in its tool message by then, and must not come as mail too."""
+
+    async def main(room: Room) -> None:
+        both = [call("deploy", target="x"), call("nap", seconds=5)]
+        agent = Agent("a", model=calling(both), tools=[deploy, nap], policy={"rules": [ASK]})
+        s = room.spawn(agent, "go")
+        await asyncio.sleep(1)
+        room.complete("ap-0001", "by hand")
+        await s.wait()
+        assert [m.content for m in s.transcript()[2].results] == ["by hand", "slept 5"]
+        assert everything(s).count("by hand") == 1
+
+    in_room(main)
+
+
+def test_m63_a_deferred_result_read_by_a_status_call_comes_as_one_line() -> None:
+    async def main(room: Room) -> None:
+        status = call("get-tool-call-status", tool_call_id="call_0001", wait_for_completion=True)
+        agent = Agent(
+            "a",
+            model=calling(call("deploy", target="x"), [status, call("nap", seconds=5)]),
+            tools=[deploy, nap],
+            policy={"rules": [ASK]},
+        )
+        s = room.spawn(agent, "go")
+        await asyncio.sleep(1)
+        room.complete("ap-0001", "by hand")
+        await s.wait()
+        assert everything(s).count("by hand") == 1
+        assert "deferred call call_0001 (deploy) completed, already read]" in everything(s)
+
+    in_room(main)
