@@ -301,8 +301,7 @@ def test_m123_bound_values_never_reach_a_hook_and_a_rewrite_cannot_override_one(
         agent = Agent("a", model=calling(call("push", target="x")), tools=[push, ask], policy=policy)
         s = room.spawn(agent, "go", bind={"key": "secret"})
         await s.wait()
-        assert got == []
-        assert "key" in said(s)[1]  # refused as an argument it has not
+        assert got == ["secret"]
         assert "secret" not in repr(ask.seen)
 
     run(main)

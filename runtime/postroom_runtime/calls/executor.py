@@ -2,7 +2,8 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Container, Coroutine, Mapping, MutableMapping, Sequence
+from contextlib import nullcontext, suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +26,7 @@ from postroom_runtime.calls.table import CallTable
 from postroom_runtime.calls.threads import in_thread
 from postroom_runtime.calls.tool import BadArguments, Tool, as_json
 from postroom_runtime.contracts.approval import Approval
-from postroom_runtime.contracts.call import CallState, Progress, ToolRequest
+from postroom_runtime.contracts.call import Call, CallState, Progress, ToolRequest
 from postroom_runtime.contracts.errors import PostroomError, StoreFailed
 from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.ids import CallId, SessionId
@@ -36,9 +37,6 @@ _RETRY_SECONDS = (0.1, 0.5, 2.0, 5.0)
 
 REALTIME_SECONDS = 120.0
 """How long the agent's own ``approve`` may take to say yes."""
-
-UNCOUNTED = ("wait",)
-"""Tools that only wait: they take no place from those that work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +49,11 @@ class Work:
     known: tuple[str, ...]
     """The names there are."""
     applied: AppliedPolicy
+
+    @property
+    def own(self) -> bool:
+        """Whether the tool is one of Postroom's own."""
+        return self.tool is not None and bool(self.tool.toolbox)
 
 
 class Desk(Protocol):
@@ -85,8 +88,8 @@ class Desk(Protocol):
         """The question is stored: put it before the owner."""
         ...
 
-    def cancelled(self, token: str) -> Sequence[Record]:
-        """Return what closes the question of a call that ends unanswered."""
+    def cancelled(self, token: str) -> Sequence[Record] | None:
+        """Return what closes the question of a call that ends unanswered; None when it has its result."""
         ...
 
     def progressed(self, call: CallId, progress: Progress) -> None:
@@ -158,7 +161,9 @@ class Executor:
         context = (self._context or copy_context()).copy()
 
         def report(progress: Progress) -> None:
-            loop.call_soon_threadsafe(self._report, id, progress)
+            # A thread that nobody waits for any more may outlive the loop.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._report, id, progress)
 
         context.run(CURRENT.set, CallContext(self._session, id, report))
         task = loop.create_task(run, name=f"postroom:{id}", context=context)
@@ -178,12 +183,14 @@ class Executor:
         call = self._table.get(id)
         if call is None or call.state.final:
             return False
-        also = self._desk.cancelled(call.token) if call.state is CallState.DEFERRED else ()
         why = f"{state}: the call was ended before its result"
-        ended = await _insist(partial(self._table.end, id, state, why, also))
-        if ended and (task := self._tasks.get(id)) is not None:
+        ended = await _insist(partial(self._table.end, id, state, why, self._question))
+        if (task := self._tasks.get(id)) is not None:
             task.cancel()
         return ended
+
+    def _question(self, call: Call) -> Sequence[Record] | None:
+        return self._desk.cancelled(call.token) if call.state is CallState.DEFERRED else ()
 
     async def cancel_all(self) -> None:
         """End every call that runs, waits to run or waits for the owner."""
@@ -223,13 +230,12 @@ class Executor:
 
     async def _run(self, work: Work, *, below: int = 0, released: bool = False) -> None:
         id = work.request.id
-        if work.request.tool in UNCOUNTED:
+        # Postroom's own tools take no place from those that work: they look at calls, end them or wait
+        # for them, and must not stand in line behind the calls that they are about.
+        async with nullcontext() if work.own else self._slots:
+            if not await _insist(partial(self._table.start, id)):
+                return
             outcome = await self._outcome(work, below, released)
-        else:
-            async with self._slots:
-                if not await _insist(partial(self._table.start, id)):
-                    return
-                outcome = await self._outcome(work, below, released)
         if isinstance(outcome, Yielded):
             await self._defer(work, outcome)
         else:
@@ -281,7 +287,7 @@ class Executor:
             before=self._hooks.before,
             after=self._hooks.after,
         )
-        base: Any = partial(_call_tool, tool)
+        base: Any = partial(_call_tool, tool, () if released else work.request.arguments)
         if not released and isinstance(work.applied.disposition, Defer):
             base = partial(_always_ask, work.applied.disposition, len(work.applied.decorators))
         chain = compose(decorators, base, around, above=below)
@@ -301,6 +307,8 @@ class Executor:
                     said = await ask(call.tool, call.arguments)
                 else:
                     said = await in_thread(ask, {}, call.tool, call.arguments)
+                    # A lambda around a coroutine function: what it returns is no answer yet.
+                    said = await said if inspect.isawaitable(said) else said
         except Exception as error:  # a gate that fails stays shut
             self._trace(call.call, f"approve failed: {type(error).__name__}: {error}")
             said = False
@@ -327,9 +335,11 @@ class Executor:
             self._desk.progressed(id, progress)
 
 
-async def _call_tool(tool: Tool, call: CallInput) -> Outcome:
-    # Bound values are merged here, below every hook (M-123).
-    returned = await _returned(tool, tool.arguments(call.arguments))
+async def _call_tool(tool: Tool, sent: Container[str], call: CallInput) -> Outcome:
+    # Bound values are merged here, below every hook. A rewrite that sets one has no effect (M-123);
+    # a model that sends one is told that there is no such argument.
+    given = {k: v for k, v in call.arguments.items() if k in sent or k not in tool.bound}
+    returned = await _returned(tool, tool.arguments(given))
     return Done("done" if returned is None else as_json(returned))
 
 

@@ -8,11 +8,11 @@ policy and hooks of its own, so that a guard on ``*`` never guards itself (M-122
 import json
 import logging
 import shlex
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import anyio
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from postroom_runtime.calls.middleware import CallInput
 from postroom_runtime.calls.policy import After, Before, CommandTarget, Target, ToolTarget
@@ -34,10 +34,16 @@ class _Answer(BaseModel):
 
 
 class GoOn(_Answer):
-    """Go on, with ``arguments`` (before) or ``result`` (after) as rewritten where given."""
+    """Run it, with ``arguments`` as rewritten where given."""
 
     action: Literal["continue"] = "continue"
     arguments: dict[str, Json] | None = None
+
+
+class Keep(_Answer):
+    """The call goes on with its result, or with ``result`` where given."""
+
+    action: Literal["continue"] = "continue"
     result: Json = None
 
 
@@ -69,8 +75,8 @@ class Annotate(_Answer):
     text: str
 
 
-BeforeAnswer: TypeAlias = GoOn | Deny | AskOwner | Instead
-AfterAnswer: TypeAlias = GoOn | Annotate
+BeforeAnswer: TypeAlias = Annotated[GoOn | Deny | AskOwner | Instead, Field(discriminator="action")]
+AfterAnswer: TypeAlias = Annotated[Keep | Annotate, Field(discriminator="action")]
 
 A = TypeVar("A")
 
@@ -102,7 +108,10 @@ class Hooks:
     async def before(self, own: Before, call: CallInput) -> BeforeAnswer:
         """Return what a before hook answers; one that fails denies (M-124)."""
         try:
-            return _read(_BEFORE, await self._ask(own.hook, facts(call)))
+            said = await self._ask(own.hook, facts(call))
+            if said is False:
+                return Deny(message=f"Tool '{call.tool}' was not approved.")
+            return GoOn() if said is True or _nothing(said) else _read(_BEFORE, said)
         except Exception as error:  # whatever a hook does wrong, the call must not run
             words = (
                 f"the guard {name_of(own.hook)} failed, so {call.tool} was not run: {_words(error)}"
@@ -120,30 +129,29 @@ class Hooks:
             "duration_ms": round(milliseconds),
         }
         try:
-            answer = _read(_AFTER, await self._ask(own.hook, seen))
-            if isinstance(answer, Deny):
-                raise HookFailed("it denied a call that has run already")
-            return answer
+            said = await self._ask(own.hook, seen)
+            return Keep() if said is True or _nothing(said) else _read(_AFTER, said)
         except Exception as error:  # the result stands whatever the hook does wrong
             self._tell(call.call, f"the hook {name_of(own.hook)} failed: {_words(error)}")
-            return GoOn()
+            return Keep()
 
     async def _ask(self, target: Target, seen: Mapping[str, Json]) -> Any:
+        said: Any = None
+        with anyio.move_on_after(self._seconds) as scope:
+            match target:
+                case ToolTarget(tool=tool):
+                    said = await self._asked_tool(tool, seen)
+                case CommandTarget(command=command):
+                    said = await _asked_program(command, seen)
+        if scope.cancelled_caught:
+            raise HookFailed(f"no answer within {self._seconds:g}s")
+        return said
+
+    async def _asked_tool(self, name: str, seen: Mapping[str, Json]) -> Any:
         try:
-            with anyio.fail_after(self._seconds):
-                match target:
-                    case ToolTarget(tool=tool):
-                        return await self._run_tool(tool, seen)
-                    case CommandTarget(command=command):
-                        argv = shlex.split(command) if isinstance(command, str) else list(command)
-                        said = await run_process(argv, stdin=json.dumps(seen))
-                        if said.returncode != 0:
-                            raise HookFailed(f"exit code {said.returncode}: {said.stderr.strip()}")
-                        return said.stdout
-        except TimeoutError:
-            raise HookFailed(f"no answer within {self._seconds:g}s") from None
-        except ProcessFailed as error:
-            raise HookFailed(str(error)) from None
+            return await self._run_tool(name, seen)
+        except (SystemExit, KeyboardInterrupt) as error:  # a tool may do anything, exit() included
+            raise HookFailed(f"{type(error).__name__}: {error}".rstrip(": ")) from None
 
     def _tell(self, call: CallId, words: str) -> None:
         log.warning("%s: %s", call, words)
@@ -170,12 +178,22 @@ def name_of(target: Target) -> str:
             return command if isinstance(command, str) else shlex.join(command)
 
 
-def _read(adapter: TypeAdapter[A], said: Any) -> A | GoOn | Deny:
-    """Return what a hook said as one of the answers; None and True continue, False denies."""
-    if said is None or said is True or said == "":
-        return GoOn()
-    if said is False:
-        return Deny(message="not approved")
+async def _asked_program(command: str | Sequence[str], seen: Mapping[str, Json]) -> str:
+    argv = shlex.split(command) if isinstance(command, str) else list(command)
+    try:
+        said = await run_process(argv, stdin=json.dumps(seen))
+    except ProcessFailed as error:
+        raise HookFailed(str(error)) from None
+    if said.returncode != 0:
+        raise HookFailed(f"exit code {said.returncode}: {said.stderr.strip()}".rstrip(": "))
+    return said.stdout
+
+
+def _nothing(said: Any) -> bool:
+    return said is None or (isinstance(said, str) and not said.strip())
+
+
+def _read(adapter: TypeAdapter[A], said: Any) -> A:
     try:
         if isinstance(said, (str, bytes)):
             return adapter.validate_json(said)

@@ -7,7 +7,7 @@ tried again nor cached (M-118).
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -37,7 +37,7 @@ class CallInput:
     call: CallId
     agent: str
     tool: str
-    arguments: Json
+    arguments: Mapping[str, Json]
 
 
 @dataclass(frozen=True, slots=True)

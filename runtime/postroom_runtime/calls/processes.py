@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from keyword import iskeyword
 from string import Formatter
 from typing import Any
 
@@ -93,8 +94,8 @@ async def _end_group(process: Process) -> None:
         try:
             # The group outlives its leader while children run, so it is asked by the leader's id.
             os.killpg(process.pid, sign)
-        except ProcessLookupError:
-            return
+        except (ProcessLookupError, PermissionError):
+            return  # nothing is left of it; some systems say so of a group of the dead
         with anyio.move_on_after(GRACE_SECONDS):
             await process.wait()
             if sign is signal.SIGTERM:
@@ -115,7 +116,7 @@ def command(
     Args:
         name: What the model calls it.
         argv: The command line. ``{word}`` in it is a parameter of the tool, a text, put in as one
-            argument: no shell reads it.
+            argument: no shell reads it. A brace itself is ``{{`` or ``}}``.
         description: What the model is told.
         cwd: Where it runs.
         env: Variables on top of the kernel's own.
@@ -138,7 +139,7 @@ def command(
     names = _parameters(parts)
 
     async def run(**given: str) -> str:
-        filled = [part.format_map(given) if names else part for part in parts]
+        filled = [part.format_map(given) for part in parts]
         said = await run_process(filled, cwd=cwd, env=env)
         if said.returncode != 0:
             told = said.stderr.strip() or said.stdout.strip()
@@ -151,10 +152,21 @@ def command(
 
 
 def _parameters(parts: Sequence[str]) -> list[str]:
-    found = [field for part in parts for _, field, _, _ in Formatter().parse(part) if field]
-    if bad := [field for field in found if not field.isidentifier()]:
-        raise ConfigError(f"{{{bad[0]}}} is no parameter name: use letters, digits and '_'.")
-    return list(dict.fromkeys(found))
+    try:
+        found = [field for part in parts for _, field, _, _ in Formatter().parse(part)]
+    except ValueError as error:
+        raise ConfigError(
+            f"{shlex.join(parts)} cannot be read: {error}; a brace itself is {{{{ or }}}}.",
+            value=list(parts),
+        ) from None
+    names = dict.fromkeys(field for field in found if field is not None)
+    if bad := [field for field in names if not field.isidentifier() or iskeyword(field)]:
+        raise ConfigError(
+            f"{{{bad[0]}}} is no parameter name: use letters, digits and '_', and no word of Python; "
+            "a brace itself is {{ or }}.",
+            value=bad[0],
+        )
+    return list(names)
 
 
 def _with_parameters(run: Any, name: str, names: Sequence[str], description: str) -> Any:

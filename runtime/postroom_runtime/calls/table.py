@@ -137,12 +137,22 @@ class CallTable:
             "arguments": approval.arguments,
             "below": below,
         }
-        await self._store((replace(call, **change), approval), ())
-        self._change(id, call.state, **change)
+        # Whoever ends it meanwhile waits until this is stored, and ends a call that asks.
+        self._ending[id] = mine = asyncio.get_running_loop().create_future()
+        try:
+            await self._store((replace(call, **change), approval), ())
+            self._change(id, call.state, **change)
+        finally:
+            del self._ending[id]
+            mine.set_result(None)
         return True
 
     async def end(
-        self, id: CallId, state: CallState, result: Json, also: Sequence[Record] = ()
+        self,
+        id: CallId,
+        state: CallState,
+        result: Json,
+        also: Callable[[Call], Sequence[Record] | None] = lambda call: (),
     ) -> bool:
         """End a call: its final state and its mail in one transaction.
 
@@ -150,7 +160,8 @@ class CallTable:
             id: The call.
             state: A final state.
             result: The result, or the failure in words.
-            also: Records stored with it.
+            also: Gives, of the call as it stands then, records to be stored with its end; None when
+                another end is on its way.
 
         Returns:
             False when another end came first; that one is stored by then, and this one is discarded.
@@ -161,13 +172,13 @@ class CallTable:
         while (first := self._ending.get(id)) is not None:
             await asyncio.wait([first])
         call = self._calls[id]
-        if call.state.final:
+        if call.state.final or (rows := also(call)) is None:
             return False
         self._ending[id] = mine = asyncio.get_running_loop().create_future()
         try:
             change: dict[str, Any] = {"state": state, "result": result, "ended_at": self._now()}
             ended = replace(call, **change)
-            await self._store((ended, *also), (self._finished(ended),))
+            await self._store((ended, *rows), (self._finished(ended),))
             self._calls[id] = replace(self._calls[id], **change)
         finally:
             del self._ending[id]

@@ -1,5 +1,6 @@
 """The approval desk: ask once, take one answer, post it to who asked (M-97, I-30)."""
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -22,7 +23,7 @@ from postroom_runtime.storage.protocol import Storage
 
 
 class ApprovalDesk:
-    """Every question to the owner and its one answer.
+    """Every question to the owner and its one answer. Safe to use from any thread.
 
     Args:
         storage: The room's store.
@@ -35,11 +36,18 @@ class ApprovalDesk:
     ) -> None:
         self._storage, self._now = storage, now
         self._all = {approval.id: approval for approval in stored}
-        self._answering: set[str] = set()
+        self._last = max((_number(id) for id in self._all), default=0)
+        self._lock = threading.Lock()
+        self._answering: dict[str, Approval] = {}
+        """Answers that are just being stored."""
 
     def all(self, state: ApprovalState | None = ApprovalState.PENDING) -> list[Approval]:
         """Return the approvals in ``state``, oldest first; None: all."""
-        return [a for a in self._all.values() if state is None or a.state is state]
+        return [a for a in self._known() if state is None or a.state is state]
+
+    def _known(self) -> list[Approval]:
+        with self._lock:
+            return list(self._all.values())
 
     def find(self, key: str) -> Approval:
         """Return the approval with that id, token or call id; of a call asked for twice the last.
@@ -47,7 +55,7 @@ class ApprovalDesk:
         Raises:
             ConfigError: There is none; names those that are open.
         """
-        for approval in reversed(self._all.values()):
+        for approval in reversed(self._known()):
             if key in (approval.id, approval.token, approval.call):
                 return approval
         names = ", ".join(a.id for a in self.all()) or "none"
@@ -55,7 +63,7 @@ class ApprovalDesk:
 
     def by_token(self, token: str) -> Approval | None:
         """Return the approval with that continuation token, or None."""
-        return next((a for a in self._all.values() if a.token == token), None)
+        return next((a for a in self._known() if a.token == token), None)
 
     def ask(
         self,
@@ -67,8 +75,10 @@ class ApprovalDesk:
         reason: str,
     ) -> Approval:
         """Return a new question; who asks stores it together with the call that waits for it."""
-        number = len(self._all) + 1
-        approval = Approval(
+        with self._lock:
+            # Counted at once, so that two questions asked in one breath have two ids.
+            self._last = number = self._last + 1
+        return Approval(
             id=approval_id(number),
             token=f"t-{number:04d}",
             session=session,
@@ -79,13 +89,11 @@ class ApprovalDesk:
             reason=reason,
             asked_at=self._now(),
         )
-        # Counted at once, so that two questions asked in one breath have two ids.
-        self._all[approval.id] = replace(approval, state=ApprovalState.CANCELLED)
-        return approval
 
     def asked(self, approval: Approval) -> None:
         """The question is stored: it may be answered from now on."""
-        self._all[approval.id] = approval
+        with self._lock:
+            self._all[approval.id] = approval
 
     def answer(
         self,
@@ -137,12 +145,13 @@ class ApprovalDesk:
         rows: Sequence[Record],
         mail: Callable[[Approval], Sequence[Outgoing]],
     ) -> Approval:
-        now = self._all[settled.id]
-        if now.state is not ApprovalState.PENDING or settled.id in self._answering:
-            raise AlreadyAnswered(settled.id, now.state, now.answered_by)
-        self._answering.add(settled.id)
+        whole = replace(settled, answered_at=self._now(), answered_by=by)
+        with self._lock:
+            now = self._answering.get(whole.id, self._all[whole.id])
+            if now.state is not ApprovalState.PENDING:
+                raise AlreadyAnswered(now.id, now.state, now.answered_by)
+            self._answering[whole.id] = whole
         try:
-            whole = replace(settled, answered_at=self._now(), answered_by=by)
             self._storage.commit(
                 whole.session,
                 epoch=self._storage.claim(whole.session, "kernel"),
@@ -150,16 +159,41 @@ class ApprovalDesk:
                 rows=(whole, *rows),
                 mail=mail(whole),
             ).result()
-            self._all[whole.id] = whole
+            with self._lock:
+                self._all[whole.id] = whole
         finally:
-            self._answering.discard(settled.id)
+            with self._lock:
+                del self._answering[whole.id]
         return whole
 
-    def settle(self, approval: Approval, state: ApprovalState, by: str) -> Approval:
-        """Return ``approval`` as settled by other means, to be stored by the caller; kept as such."""
-        settled = replace(approval, state=state, answered_at=self._now(), answered_by=by)
-        self._all[approval.id] = settled
-        return settled
+    def cancel(self, token: str, by: str) -> Sequence[Record] | None:
+        """Close the question of a call that is to be ended; it is closed for every answer from now on.
+
+        Args:
+            token: Of the call.
+            by: Through what it ends.
+
+        Returns:
+            What is to be stored with the end; nothing where it was answered, and the call may yet be
+            ended. None when the call's result came from outside, so that it has ended already.
+        """
+        with self._lock:
+            asked = next((a for a in self._all.values() if a.token == token), None)
+            if asked is None:
+                return ()
+            now = self._answering.get(asked.id, asked)
+            if now.state is ApprovalState.PENDING:
+                now = self._all[asked.id] = replace(
+                    asked, state=ApprovalState.CANCELLED, answered_at=self._now(), answered_by=by
+                )
+            if now.state is ApprovalState.COMPLETED:
+                return None
+            # One that is cancelled and not stored yet is stored by who tries again.
+            return (now,) if now.state is ApprovalState.CANCELLED else ()
+
+
+def _number(id: str) -> int:
+    return int(id.rpartition("-")[2])
 
 
 def release_mail(approval: Approval) -> Outgoing:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from postroom_runtime.calls.policy import Policy
 from postroom_runtime.calls.tool import Tool
-from postroom_runtime.contracts.approval import Approval, ApprovalState
+from postroom_runtime.contracts.approval import Approval
 from postroom_runtime.contracts.call import Progress
 from postroom_runtime.contracts.event import EventKind
 from postroom_runtime.contracts.extra import Json
@@ -70,13 +70,9 @@ class CallDesk:
             arguments=dict(approval.arguments),
         )
 
-    def cancelled(self, token: str) -> Sequence[Record]:
-        """Return what closes the question of a call that ends unanswered."""
-        desk = self._room.approval_desk
-        approval = desk.by_token(token)
-        if approval is None or approval.state is not ApprovalState.PENDING:
-            return ()
-        return (desk.settle(approval, ApprovalState.CANCELLED, "stop"),)
+    def cancelled(self, token: str) -> Sequence[Record] | None:
+        """Return what closes the question of a call that ends unanswered; None when it has its result."""
+        return self._room.approval_desk.cancel(token, "stop")
 
     def progressed(self, call: CallId, progress: Progress) -> None:
         """Tell the listeners of a report."""
