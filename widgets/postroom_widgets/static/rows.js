@@ -275,15 +275,15 @@ export function lost(ctx, item) {
   );
 }
 
-/** Return the element of a row. `element.update(row)`, where there is one, takes a change in place. */
-export function element(ctx, row) {
+/** The element of a row; `update(row)` of it, where there is one, takes a change in place if it can. */
+export function element(ctx, row, order) {
   switch (row.kind) {
     case "mail":
       return mail(ctx, row);
     case "turn":
       return turn(ctx, row);
     case "call":
-      return call(ctx, row);
+      return call(ctx, row, order);
     case "mark":
       return mark(ctx, row);
     case "end":
