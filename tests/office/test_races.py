@@ -3,8 +3,10 @@
 import asyncio
 from typing import Any
 
-from office.rooms import Talk, in_room, read
+from office.rooms import Talk, in_room, read, ticks
+from postroom_runtime.contracts.call import CallState
 from postroom_runtime.contracts.config import Agent
+from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.models.script import ScriptTurn, call, script
 from postroom_runtime.office.room import Room
 from postroom_runtime.office.session import Session
@@ -35,7 +37,8 @@ def calling(*steps: Any) -> Any:
     @script
     def caller(turn: ScriptTurn) -> Talk:
         if turn.text == "go":
-            yield from steps
+            for step in steps:
+                _ = yield step
         return "done"
 
     return caller
@@ -72,5 +75,68 @@ def test_m63_a_deferred_result_read_by_a_status_call_comes_as_one_line() -> None
         await s.wait()
         assert everything(s).count("by hand") == 1
         assert "deferred call call_0001 (deploy) completed, already read]" in everything(s)
+
+    in_room(main)
+
+
+def test_m68_a_call_that_holds_the_last_place_can_be_looked_at_and_cancelled() -> None:
+    async def main(room: Room) -> None:
+        told = [
+            call("get-tool-call-status", tool_call_id="call_0001"),
+            call("list-running-tool-calls"),
+            call("cancel-tool-call", tool_call_id="call_0001"),
+        ]
+        agent = Agent(
+            "a",
+            model=calling(call("nap", seconds=1000), told),
+            tools=[nap],
+            policy={"rules": [AT_ONCE]},
+            max_concurrency=1,
+        )
+        s = room.spawn(agent, "go")
+        await s.wait()
+        assert asyncio.get_running_loop().time() == 0
+        status, listed, cancelled = (m.value for m in s.transcript()[4].results)
+        assert isinstance(status, dict) and isinstance(cancelled, dict)
+        assert (status["status"], cancelled["cancelled"]) == ("running", True)
+        assert isinstance(listed, list) and len(listed) > 0
+
+    in_room(main)
+
+
+def test_m67_an_interrupt_ends_a_status_call_that_waits_with_what_is_known_by_then() -> None:
+    """It is sugar for wait: it answers, and its answer does not come as mail later."""
+
+    async def main(room: Room) -> None:
+        status = call("get-tool-call-status", tool_call_id="call_0001", wait_for_completion=True)
+        agent = Agent(
+            "a",
+            model=calling(call("nap", seconds=20), status),
+            tools=[nap],
+            policy={"rules": [AT_ONCE]},
+        )
+        s = room.spawn(agent, "go")
+        await asyncio.sleep(5)
+        s.interrupt("well?")
+        await ticks()
+        (message,) = s.transcript()[4].results
+        assert isinstance(message.value, dict)
+        assert (message.value["status"], s.transcript()[4].text) == ("running", "well?")
+        assert message.state is CallState.COMPLETED
+        await s.wait()
+        assert everything(s).count("slept 20") == 1
+
+    in_room(main)
+
+
+def test_m65_a_pause_ends_a_wait_and_its_answer_is_in_its_tool_message() -> None:
+    async def main(room: Room) -> None:
+        waits = call("wait", **{"for": "mail", "timeout_seconds": 60})
+        s = room.spawn(Agent("a", model=calling(waits)), "go")
+        await asyncio.sleep(5)
+        s.pause()
+        await ticks()
+        assert s.status is SessionStatus.PAUSED
+        assert [m.value for m in s.transcript()[2].results] == [{"woken_by": "control"}]
 
     in_room(main)

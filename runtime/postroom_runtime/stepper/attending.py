@@ -8,11 +8,12 @@ from postroom_runtime.calls.policy import RunAsync
 from postroom_runtime.contracts.call import CallState
 from postroom_runtime.contracts.ids import CallId
 from postroom_runtime.signals.bell import wait_until
-from postroom_runtime.stepper.folding import Detached
+from postroom_runtime.stepper.folding import STATUS_TOOL, Detached
 from postroom_runtime.stepper.receive_points import halts
 from postroom_runtime.stepper.step import Host, Stopped, halting, interrupting
 
-WAIT_TOOL = "wait"
+WAITING = ("wait", STATUS_TOOL)
+"""Tools that mail and controls end: they return at once, and need not be detached (M-67, trap 6)."""
 
 
 def attach_limit(work: Work, strategy: object) -> float | None:
@@ -30,8 +31,8 @@ def attach_limit(work: Work, strategy: object) -> float | None:
 async def attend(host: Host, works: Sequence[Work]) -> Detached:
     """Wait for the calls of a turn; return why each one that goes on was detached.
 
-    In order of precedence: a StopRun; an interrupt, which detaches every call (one that waits for
-    mail returns by itself, trap 6); a Pause; all calls ended; a deadline, at which only the calls
+    In order of precedence: a StopRun; all calls ended; an interrupt or a Pause, which detaches every
+    call (one that waits for mail returns by itself, trap 6); a deadline, at which only the calls
     whose time it is detach and the others are waited for (M-61).
 
     Raises:
@@ -49,7 +50,7 @@ async def attend(host: Host, works: Sequence[Work]) -> Detached:
         and work.applied.disposition.attach_seconds is None
         and strategy == "yieldOnAnyProgress"
     }
-    waiting = {work.request.id for work in works if work.request.tool == WAIT_TOOL}
+    waiting = {work.request.id for work in works if work.request.tool in WAITING}
     attached = list(limits)
     detached = Detached()
 
@@ -71,11 +72,11 @@ async def attend(host: Host, works: Sequence[Work]) -> Detached:
         still = open_calls()
         if not still:
             return "ended"
+        # A call that waits for mail has been woken by the same mail and returns at once.
         if interrupting(host):
-            # A call that waits for mail has been woken by the same mail and returns at once.
             return "interrupt" if set(still) - waiting else None
         if any(halts(envelope) for envelope in host.state.unread()):
-            return "pause"
+            return "pause" if set(still) - waiting else None
         if any_progress & set(still) and len(still) < len(attached):
             return "progress"
         return None
@@ -103,7 +104,7 @@ async def attend(host: Host, works: Sequence[Work]) -> Detached:
             case "interrupt":
                 detach([id for id in open_calls() if id not in waiting], "interrupted")
             case "pause":
-                detach(open_calls(), "paused")
+                detach([id for id in open_calls() if id not in waiting], "paused")
             case "progress":
                 detach([id for id in open_calls() if id in any_progress], "a call beside it ended")
             case _:
