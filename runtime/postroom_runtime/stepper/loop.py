@@ -32,6 +32,7 @@ from postroom_runtime.stepper.step import (
     Interrupted,
     Stopped,
     numbered,
+    read_silent,
     store_calling_turn,
     think,
     tool_messages,
@@ -71,6 +72,7 @@ class Run:
             self.budget = Budget(limit=self.host.definition().max_iterations)
             await self._rounds()
         except Stopped:
+            await self.host.executor.cancel_all()
             await self.halt(Detached(), running=True)
         except PostroomError as error:
             await self._fail(error, "")
@@ -106,7 +108,8 @@ class Run:
     async def _think(self, tools: Mapping[str, Tool]) -> Thought:
         while True:
             try:
-                return await think(self.host, self._mind_now(), tools)
+                # Once the rounds are used up nothing cuts the last answer, or it is asked for for ever.
+                return await think(self.host, self._mind_now(), tools, uncut=self.budget.spent)
             except Interrupted:
                 # Each amendment is a request that is paid for: a round, or interrupts spend for ever.
                 self.budget = self.budget.took_round()
@@ -160,7 +163,7 @@ class Run:
             return False
         if folded.human and not starts:
             self._extend()
-        injected, provenance = "", None
+        asks, injected, provenance = True, "", None
         if forced:
             injected = WRAP_UP.format(limit=self.budget.limit)
             provenance = Provenance.FINAL_ANSWER
@@ -177,11 +180,11 @@ class Run:
             started = state.event(EventKind.RUN_STARTED, turn=state.record.turns)
             await state.commit(started, cursor=folded.cursor, **changes)
         else:
+            asks = False
             await state.commit(cursor=folded.cursor, status=SessionStatus.IDLE)
-            return False
         for release in folded.releases:
             host.release(release)
-        return True
+        return asks
 
     def _fold(
         self, unread: Sequence[Envelope], results: Sequence[ToolMessage], *, running: bool
@@ -278,10 +281,13 @@ class Run:
             if any(renders(e, state.placeholders) or halts(e) for e in unread):
                 return "mail"
             if any(released(e) for e in unread):
-                return "mail"
+                return "answer"
             return None if host.table.open_calls() else "over"
 
-        if await wait_until(look, host.bell) == "mail":
+        while (found := await wait_until(look, host.bell)) == "answer":
+            # It says nothing to the model: its call goes on, and the run waits on.
+            await read_silent(host, resumable=False)
+        if found == "mail":
             return False
         await self._end(EndReason.ANSWER, SessionStatus.IDLE)
         return True
@@ -339,10 +345,14 @@ class Run:
         """End the run at a Pause or StopRun: all mail before it is in a stored turn (M-82…M-86)."""
         state = self.host.state
         unread = state.unread()
+        folded = self._fold(unread, (), running=running)
+        cancels = self.host.definition().pause_cancels_calls if folded.pauses else running
+        if cancels:
+            # Before their tool messages are written, which say so: then nobody is told by mail (M-85).
+            await self.host.executor.cancel_all()
+            detached = Detached()
         results = tool_messages(self.host, unread, detached)
         folded = self._fold(unread, results, running=running)
-        if folded.pauses and self.host.definition().pause_cancels_calls:
-            await self.host.executor.cancel_all()
         reason = EndReason.PAUSED if folded.pauses else EndReason.STOPPED
         status = SessionStatus.PAUSED if folded.pauses else SessionStatus.IDLE
         rows, changes = (
@@ -353,6 +363,9 @@ class Run:
             await self._end(reason, status, *rows, **changes)
         else:
             await state.commit(*rows, status=status, end_reason=reason, **changes)
+        if not cancels:
+            for release in folded.releases:
+                self.host.release(release)
 
     async def _fail(self, error: BaseException, trace: str) -> None:
         host, state = self.host, self.host.state

@@ -4,9 +4,9 @@ from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.contracts.turn import EndReason
 from postroom_runtime.stepper.folding import Detached, fold
 from postroom_runtime.stepper.loop import Run
-from postroom_runtime.stepper.receive_points import released, silent_prefix
+from postroom_runtime.stepper.receive_points import silent_prefix
 from postroom_runtime.stepper.state import SessionState
-from postroom_runtime.stepper.step import Host
+from postroom_runtime.stepper.step import Host, read_silent
 
 
 async def settle(host: Host) -> None:
@@ -17,14 +17,8 @@ async def settle(host: Host) -> None:
     """
     state = host.state
     host.take_orders()
-    unread = state.unread()
-    if silent := silent_prefix(unread, state.placeholders, _resumable(state)):
-        await state.commit(cursor=silent[-1].seq)
-        for envelope in silent:
-            if (release := released(envelope)) is not None:
-                host.release(release)
-        unread = state.unread()
-    folded = fold(unread, state.record, state.placeholders, running=False)
+    await read_silent(host, _resumable(state))
+    folded = fold(state.unread(), state.record, state.placeholders, running=False)
     if folded.pauses:
         await Run(host).halt(Detached(), running=False)
 

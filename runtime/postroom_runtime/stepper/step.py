@@ -18,7 +18,13 @@ from postroom_runtime.contracts.turn import Provenance, Role, Turn
 from postroom_runtime.models.model import Mind, Model, Prompt, Thought
 from postroom_runtime.signals.bell import Bell, wait_until
 from postroom_runtime.stepper.folding import Detached, Folded, answers, shown_in_full
-from postroom_runtime.stepper.receive_points import interrupts, stops
+from postroom_runtime.stepper.receive_points import (
+    halts,
+    interrupts,
+    released,
+    silent_prefix,
+    stops,
+)
 from postroom_runtime.stepper.state import SessionState
 
 
@@ -96,9 +102,25 @@ def halting(host: Host) -> bool:
 
 
 def interrupting(host: Host) -> bool:
-    """Tell whether a word is unread that breaks a wait."""
+    """Tell whether a word is unread that breaks a wait, before any order that ends the run."""
     state = host.state
-    return any(interrupts(envelope, state.placeholders) for envelope in state.unread())
+    for envelope in state.unread():
+        if halts(envelope):
+            return False  # what stands behind it is read by the next run
+        if interrupts(envelope, state.placeholders):
+            return True
+    return False
+
+
+async def read_silent(host: Host, resumable: bool) -> None:
+    """Move the cursor past mail that says nothing to the model; an answered approval has its effect."""
+    state = host.state
+    silent = silent_prefix(state.unread(), state.placeholders, resumable)
+    if silent:
+        await state.commit(cursor=silent[-1].seq)
+    for envelope in silent:
+        if (release := released(envelope)) is not None:
+            host.release(release)
 
 
 def tool_messages(
@@ -168,8 +190,16 @@ def user_turn(
     return [*rows, turn], changes
 
 
-async def think(host: Host, mind: Mind, tools: Mapping[str, Tool]) -> Thought:
+async def think(
+    host: Host, mind: Mind, tools: Mapping[str, Tool], *, uncut: bool = False
+) -> Thought:
     """Ask the model to answer the transcript, streaming to the listeners.
+
+    Args:
+        host: The session.
+        mind: What answers.
+        tools: What it may call.
+        uncut: No interrupt cuts it, whatever its agent lets one do.
 
     Raises:
         Stopped: A StopRun arrived; the model was cancelled and what it said is void.
@@ -177,7 +207,7 @@ async def think(host: Host, mind: Mind, tools: Mapping[str, Tool]) -> Thought:
         Exception: Whatever the model raised.
     """
     state = host.state
-    cut = host.definition().interrupt_completions
+    cut = host.definition().interrupt_completions and not uncut
     prompt = Prompt(
         session=state.id,
         agent=state.record.agent,
