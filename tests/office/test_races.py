@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from office.rooms import Talk, in_room, read, ticks
+from office.rooms import Talk, in_room, lives, read, ticks
 from postroom_runtime.contracts.call import CallState
 from postroom_runtime.contracts.config import Agent
 from postroom_runtime.contracts.session_record import SessionStatus
@@ -140,3 +140,28 @@ def test_m65_a_pause_ends_a_wait_and_its_answer_is_in_its_tool_message() -> None
         assert [m.value for m in s.transcript()[2].results] == [{"woken_by": "control"}]
 
     in_room(main)
+
+
+def test_m71_calls_of_a_paused_session_are_orphaned_too_when_their_kernel_ends() -> None:
+    """A pause detaches calls, which go on; nothing but a kernel's start can tell that they died."""
+    agent = Agent("a", model=calling(call("nap", seconds=1000)), tools=[nap])
+
+    async def first(room: Room) -> None:
+        s = room.spawn(agent, "go")
+        await ticks()
+        s.pause()
+        await ticks()
+        assert (s.status, len(s.life.table.open_calls())) == (SessionStatus.PAUSED, 1)
+
+    async def second(room: Room) -> None:
+        room.define(agent)
+        s = room.session("a")
+        assert s.status is SessionStatus.PAUSED
+        assert [c.state for c in s.calls()] == [CallState.ORPHANED]
+        await ticks()
+        assert s.idle
+        s.resume()
+        await s.wait()
+        assert everything(s).count("orphaned: the kernel ended while nap ran") == 1
+
+    lives(first, second)

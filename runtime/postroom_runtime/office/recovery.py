@@ -1,6 +1,6 @@
 """Reopen a room from its store: what every session was doing, and what no longer can go on."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from postroom_runtime.contracts.approval import Approval
 from postroom_runtime.contracts.call import Call, CallState
@@ -22,8 +22,9 @@ _ALIVE = (SessionStatus.RUNNING, SessionStatus.WAITING)
 def recover(room: "Room") -> None:
     """Bring back every open session as ``ready``; nothing runs until its owner says so (M-91).
 
-    A run that the kernel's end cut short is told as interrupted, and its open calls as orphaned
-    (M-71). Mail that waits, the owner's too, waits on for a word sent in this kernel.
+    A run that the kernel's end cut short is told as interrupted, and open calls as orphaned (M-71),
+    also of a session at rest: what a pause detached or an approval let run dies with its kernel too.
+    Mail that waits, the owner's too, waits on for a word sent in this kernel.
     """
     settling = []
     for record in room.storage.records().values():
@@ -38,31 +39,26 @@ def recover(room: "Room") -> None:
 
 
 def _settle(room: "Room", session: Session) -> None:
-    record = session.record
-    waterline = _head(session, record)
+    record, state = session.record, session.life.state
+    rows: list[Record] = []
+    mail: list[Outgoing] = []
+    for call in _open_calls(room, session):
+        ended, told = session.life.table.orphan(call)
+        rows.append(ended)
+        mail.append(told)
+    changes: dict[str, Any] = {}
     if record.status in _ALIVE:
-        rows: list[Record] = []
-        mail: list[Outgoing] = []
-        for call in _open_calls(room, session):
-            ended, told = session.life.table.orphan(call)
-            rows.append(ended)
-            mail.append(told)
-        stopped = session.life.state.event(
+        stopped = state.event(
             EventKind.RUN_STOPPED, reason=EndReason.INTERRUPTED, rounds=0, turn=record.turns
         )
-        session.life.state.commit_now(
-            *rows,
-            stopped,
-            mail=mail,
-            status=SessionStatus.READY,
-            end_reason=EndReason.INTERRUPTED,
-            # The orphans' own mail is behind the waterline too.
-            waterline=waterline + len(mail),
-        )
+        rows.append(stopped)
+        changes = {"status": SessionStatus.READY, "end_reason": EndReason.INTERRUPTED}
     elif record.status is SessionStatus.IDLE:
-        session.life.state.commit_now(status=SessionStatus.READY, waterline=waterline)
-    elif record.status is not SessionStatus.PAUSED and waterline > record.waterline:
-        session.life.state.commit_now(waterline=waterline)
+        changes = {"status": SessionStatus.READY}
+    # The orphans' own mail is behind the waterline too.
+    waterline = _head(session, record) + len(mail)
+    if rows or changes or waterline > record.waterline:
+        state.commit_now(*rows, mail=mail, waterline=waterline, **changes)
 
 
 def _head(session: Session, record: SessionRecord) -> int:
