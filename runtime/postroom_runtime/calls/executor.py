@@ -171,7 +171,8 @@ class Executor:
         task.add_done_callback(partial(self._ended, id))
 
     def _ended(self, id: CallId, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(id, None)
+        if self._tasks.get(id) is task:
+            del self._tasks[id]
         if not task.cancelled() and (error := task.exception()) is not None:
             self.failure = error
         self._changed()
@@ -245,6 +246,8 @@ class Executor:
         id = work.request.id
         approval = self._desk.ask(id, work.request.tool, yielded.arguments, yielded.reason)
         if await _insist(partial(self._table.defer, id, approval, yielded.below)):
+            # Over as of now, not when this task is: an answer may come before that.
+            del self._tasks[id]
             self._desk.asked(approval)
 
     async def _outcome(
