@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
-from calls.bench import Disk
+from calls.bench import Disk, FakeDesk
 from contracts.envelopes import clock, record
 from postroom_runtime.calls.executor import Executor
 from postroom_runtime.calls.table import CallTable
@@ -17,6 +17,7 @@ from postroom_runtime.contracts.envelope import (
     FromSession,
     FromUser,
     Outgoing,
+    Release,
     UserMessage,
 )
 from postroom_runtime.contracts.event import Event, EventKind
@@ -97,11 +98,15 @@ class FakeHost:
         self.state = SessionState(first, self.storage, 1, clock, self.bell.ring)
         self.table = CallTable("s-0001", self.storage, 1, clock, self.bell.ring)
         self.agent = AgentConfig(**knobs)
-        self.executor = Executor(
-            "s-0001", self.table, self.agent.max_concurrency, None, self.bell.ring
-        )
         self.fake = model or saying()
         self.offered = {made.name: made for made in map(make_tool, tools)}
+        self.desk = FakeDesk(self.offered)
+        self.executor = Executor(
+            "s-0001", self.table, self.agent.max_concurrency, self.desk, None, self.bell.ring
+        )
+        self.orders = 0
+        """How often it was asked to act on orders that need no receive point."""
+        self.released: list[Release] = []
         self.calls = 0
         self.lived: list[tuple[EventKind, dict[str, Any]]] = []
         self.reports: list[tuple[str, str]] = []
@@ -121,6 +126,12 @@ class FakeHost:
     def new_call_id(self) -> str:
         self.calls += 1
         return f"call_{self.calls:04d}"
+
+    def take_orders(self) -> None:
+        self.orders += 1
+
+    def release(self, release: Release) -> None:
+        self.released.append(release)
 
     def live(self, kind: EventKind, **data: Any) -> None:
         self.lived.append((kind, data))
