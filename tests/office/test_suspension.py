@@ -307,9 +307,7 @@ def test_m66_a_wait_is_capped_and_two_that_wait_for_each_other_both_return() -> 
 
 def test_m63_m8_a_result_read_by_a_status_call_comes_as_one_line() -> None:
     async def main(room: Room) -> None:
-        status = [
-            call("get-tool-call-status", tool_call_id="call_0001", wait_for_completion=True)
-        ]
+        status = [call("get-tool-call-status", tool_call_id="call_0001", wait_for_completion=True)]
         s = room.spawn(Agent("n", model=naps(5, then=status), tools=[nap], policy=attach(1)), "go")
         await s.wait()
         assert everything(s).count("slept 5") == 1
@@ -331,9 +329,7 @@ def test_m67_status_of_a_running_call_shows_its_state_and_progress() -> None:
             listed = yield call("list-running-tool-calls")
             return json.dumps([got, listed])
 
-        s = room.spawn(
-            Agent("l", model=looker, tools=[report], policy=attach(1, "report")), "go"
-        )
+        s = room.spawn(Agent("l", model=looker, tools=[report], policy=attach(1, "report")), "go")
         await asyncio.sleep(2)
         got, listed = json.loads(said(s)[3])
         assert got["status"] == "running"
@@ -382,7 +378,7 @@ def test_m68_m73_cancel_ends_a_call_once_and_its_late_result_is_discarded() -> N
         assert (second["cancelled"], second["previous_status"]) == (False, "cancelled")
         assert stubborn_ended == [True]
         assert "late" not in everything(s)
-        assert [c.state for c in s.calls()][0] is CallState.CANCELLED
+        assert s.calls()[0].state is CallState.CANCELLED
         ends = [e for e in s.mail() if getattr(e.body, "call", "") == "call_0001"]
         assert len(ends) == 1
 
@@ -425,7 +421,7 @@ def test_m82_m83_m86_pause_stops_at_the_next_point_and_resume_goes_on() -> None:
 
         s.resume()
         await s.wait()
-        assert s.status is SessionStatus.IDLE
+        assert str(s.status) == "idle"
         assert everything(s).count("slept 10") == 1
         assert everything(s).count("while paused") == 1
 

@@ -105,15 +105,11 @@ def test_m113_m118_retries_around_timeout_is_a_fresh_timeout_per_try() -> None:
         loop = asyncio.get_running_loop()
 
         began = loop.time()
-        await answers(
-            room, call("nap", seconds=60), tools=[nap], policy=wrapped(retries, timeout)
-        )
+        await answers(room, call("nap", seconds=60), tools=[nap], policy=wrapped(retries, timeout))
         assert loop.time() - began == 1 + 0.5 + 1 + 0.5 + 1
         began = loop.time()
         room.session("a").close()
-        await answers(
-            room, call("nap", seconds=60), tools=[nap], policy=wrapped(timeout, retries)
-        )
+        await answers(room, call("nap", seconds=60), tools=[nap], policy=wrapped(timeout, retries))
         assert loop.time() - began == 1
 
     run(main)
@@ -137,9 +133,7 @@ def test_m118_cache_answers_the_same_call_once_and_keeps_no_failure() -> None:
     async def main(room: Room) -> None:
         policy = wrapped({"tag": "cache"})
         calls = [call("deploy", target="a"), call("deploy", target="b")]
-        s = room.spawn(
-            Agent("a", model=calling(*calls), tools=[deploy], policy=policy), "go"
-        )
+        s = room.spawn(Agent("a", model=calling(*calls), tools=[deploy], policy=policy), "go")
         await s.wait()
         s.send("go")
         await s.wait()
@@ -252,7 +246,7 @@ def test_m121_an_after_hook_annotates_rewrites_and_its_failure_changes_nothing()
             ({"action": "continue", "result": "secret"}, "secret"),
             ("nonsense", "deployed 1 to x"),
         ]:
-            said_by_hook = [answer]
+            said_by_hook: list[Any] = [answer]
             (got,), s = await answers(
                 room,
                 call("deploy", target="x"),
@@ -298,7 +292,9 @@ def test_m123_bound_values_never_reach_a_hook_and_a_rewrite_cannot_override_one(
         rewrite = {"action": "continue", "arguments": {"target": "x", "key": "forged"}}
         ask = guard(rewrite)
         policy = wrapped(before({"tool": "guard"}), tool="push")
-        agent = Agent("a", model=calling(call("push", target="x")), tools=[push, ask], policy=policy)
+        agent = Agent(
+            "a", model=calling(call("push", target="x")), tools=[push, ask], policy=policy
+        )
         s = room.spawn(agent, "go", bind={"key": "secret"})
         await s.wait()
         assert got == ["secret"]
@@ -318,9 +314,7 @@ def test_m123_bound_values_never_reach_a_hook_and_a_rewrite_cannot_override_one(
 def test_approve_asks_before_each_call_and_fails_closed(yes: Any, result: str) -> None:
     async def main() -> None:
         async with open_room() as room:
-            (got,), _ = await answers(
-                room, call("deploy", target="x"), tools=[deploy], approve=yes
-            )
+            (got,), _ = await answers(room, call("deploy", target="x"), tools=[deploy], approve=yes)
             assert got == result
 
     asyncio.run(main())
@@ -499,7 +493,8 @@ def test_the_disposition_defer_asks_before_anything_runs() -> None:
     async def main(room: Room) -> None:
         policy = {"rules": [{"tool": "deploy", "disposition": {"tag": "defer", "reason": "why?"}}]}
         s = room.spawn(
-            Agent("a", model=calling(call("deploy", target="x")), tools=[deploy], policy=policy), "go"
+            Agent("a", model=calling(call("deploy", target="x")), tools=[deploy], policy=policy),
+            "go",
         )
         await s.wait()
         assert [a.reason for a in room.approvals()] == ["why?"]
