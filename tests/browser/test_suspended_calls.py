@@ -97,7 +97,7 @@ def shots(lab: Lab, view: Locator, name: str) -> None:
         return
     lab.page.set_viewport_size({"width": 2000, "height": 1000})
     for theme in ("Dark", "Light"):
-        lab.theme(theme)  # type: ignore[arg-type]
+        lab.theme(theme)
         for width in (1100, 480):
             view.evaluate(f"root => root.style.width = '{width}px'")
             view.screenshot(path=str(Path(folder) / f"{name}-{theme.lower()}-{width}.png"))
@@ -122,7 +122,7 @@ def test_a_slow_call_shows_how_far_it_is_and_is_cancelled_where_it_stands(lab: L
 
     press(view, "Cancel bisect")
     expect(view.locator(".call .stt")).to_have_text("cancelled")
-    expect(feed(view, "cancelled of the call in")).to_be_visible()
+    expect(feed(view, "cancelled call of")).to_be_visible()
     expect(view.locator(".strip")).to_be_hidden()
     nb.wait(3)
     expect(status(view)).to_have_text("idle")

@@ -327,3 +327,12 @@ def review() -> Story:
     )
     story.tick(5).mail("Also tell me who approved the client change.")
     return story
+
+
+def gated() -> Story:
+    """Tell the same afternoon, and of a roll-back that waits for its owner in the end."""
+    story = review()
+    story.said("It needs a roll-back.", request("call_0008", "deploy", target="staging"))
+    story.started("call_0008", "deploy", target="staging")
+    story.deferred("call_0008", "deploy", reason="touches what people use")
+    return story

@@ -86,7 +86,7 @@ def test_a_denied_call_is_denied_in_its_row_and_in_its_mail() -> None:
     assert row(story)["state"] == "denied"
     assert row(story)["decided"] == "denied by %deny: not on a Friday"
     assert row(story, f"m:{mail['seq']}")["result"] == "denied"
-    assert "denied of the call in turn 2" in static_text(state)
+    assert "denied call of turn 2" in static_text(state)
 
 
 def test_the_mail_that_carries_an_answer_is_no_row() -> None:

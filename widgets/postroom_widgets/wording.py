@@ -127,9 +127,11 @@ def flags(mail: Row) -> list[str]:
         told.append(f"re {mail['re']}")
     if mail.get("result"):
         turn = mail.get("turn_of_call")
-        of = f" of the call in turn {turn}" if turn else ""
         state = str(mail["result"])
-        told.append(f"result{of}" if state == "completed" else CALL_STATES.get(state, state) + of)
+        if state == "completed":
+            told.append(f"result of the call in turn {turn}" if turn else "result")
+        else:
+            told.append(CALL_STATES.get(state, state) + (f" call of turn {turn}" if turn else ""))
     if mail.get("hops"):
         told.append(plural(mail["hops"], "hop"))
     if mail.get("expects"):
@@ -175,7 +177,7 @@ def call_note(call: Row) -> str:
     if call["state"] == "deferred":
         how = f" %approve {call['approval']}" if call.get("approval") else ""
         return " · ".join(filter(None, [call.get("reason"), f"{ASK}{how}"]))
-    if call.get("error") and call["state"] != "cancelled":
+    if call.get("error") and call["state"] not in ("cancelled", "denied"):
         told.append(str(call["error"]).strip().partition("\n")[0])
     if call.get("decided"):
         told.append(str(call["decided"]))

@@ -230,3 +230,19 @@ test("a long strip is cut with a number", () => {
   expect(texts(el, ".strip .one").length).toBe(4);
   expect(el.querySelector(".strip").textContent).toContain("and 2 more calls");
 });
+
+test.each([
+  ["completed", "result of the call in turn 2"],
+  ["denied", "denied call of turn 2"],
+  ["timed_out", "timed out call of turn 2"],
+])("mail of a call that is %s says %s", (result, words) => {
+  model.rows([mail(1, { tone: "tool", result, turn_of_call: 2, call: "call_0001" })]);
+
+  expect(texts(el, ".mh > .meta")).toEqual([words]);
+});
+
+test("how it was decided stands with the placeholder, on one line", () => {
+  show({ state: "completed", hold: "asked you first", decided: "approved in a view" });
+
+  expect(texts(el, ".hold")).toEqual(["approved in a view · placeholder: asked you first"]);
+});

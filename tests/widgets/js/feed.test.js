@@ -158,7 +158,7 @@ test.each([
     { state: "denied", error: "Tool 'x' was not approved: no", decided: "denied by %deny: no" },
     "denied",
     "bad",
-    "Tool 'x' was not approved: nodenied by %deny: no",
+    "denied by %deny: no",
   ],
   [{ state: "cancelled", error: "cancelled: the call was ended" }, "cancelled", undefined, ""],
   [

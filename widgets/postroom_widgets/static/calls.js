@@ -95,11 +95,10 @@ function callNote(ctx, row, order) {
       chip("agent", row.sent.name ?? row.sent.to),
     );
   if (row.state === "deferred") return ask(ctx, row, order);
-  const failed = row.error && row.state !== "cancelled";
+  const failed = row.error && !["cancelled", "denied"].includes(row.state);
   return [
     failed && h("div.hold", {}, h("span.t", {}, first(row.error))),
-    row.decided && h("div.hold", {}, row.decided),
-    row.hold && held(ctx, row),
+    row.hold ? held(ctx, row) : row.decided && h("div.hold", {}, row.decided),
   ];
 }
 
@@ -107,7 +106,7 @@ function held(ctx, row) {
   return h(
     "div.hold",
     {},
-    h("span", {}, `placeholder: ${row.hold}`),
+    h("span", {}, say(row.decided, `placeholder: ${row.hold}`)),
     (row.mail || isOpen(row)) && h("span", { "aria-hidden": "true" }, "→"),
     row.mail
       ? h("span", {}, "result in ", jump(ctx, ctx.mail(row.mail), row.mail))

@@ -65,12 +65,13 @@ function receipt(ctx, row) {
 
 function resultOf(ctx, row) {
   if (!row.result) return null;
-  const words = row.result === "completed" ? "result" : (STATES[row.result] ?? row.result);
+  const done = row.result === "completed";
+  const words = done ? "result" : (STATES[row.result] ?? row.result);
   if (!row.turn_of_call) return h("span.meta", {}, words);
   return h(
     "span.meta",
     {},
-    `${words} of the call in `,
+    done ? "result of the call in " : `${words} call of `,
     jump(ctx, `c:${row.call}`, `turn ${row.turn_of_call}`),
   );
 }
