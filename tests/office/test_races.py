@@ -165,3 +165,31 @@ def test_m71_calls_of_a_paused_session_are_orphaned_too_when_their_kernel_ends()
         assert everything(s).count("orphaned: the kernel ended while nap ran") == 1
 
     lives(first, second)
+
+
+def test_m63_a_result_that_a_status_call_tells_by_mail_is_told_once() -> None:
+    """A status call that is itself detached answers by mail, beside the mail of what it looked at."""
+
+    async def stay(seconds: float) -> str:
+        """Sleep, attached."""
+        await asyncio.sleep(seconds)
+        return "stayed"
+
+    async def main(room: Room) -> None:
+        status = call("get-tool-call-status", tool_call_id="call_0001", wait_for_completion=True)
+        policy = {
+            "default": {"tag": "runAsync", "attachSeconds": 0},
+            "rules": [{"tool": "stay", "disposition": {"tag": "runSync"}}],
+        }
+        agent = Agent(
+            "a",
+            model=calling(call("nap", seconds=5), [status, call("stay", seconds=9)]),
+            tools=[nap, stay],
+            policy=policy,
+        )
+        s = room.spawn(agent, "go")
+        await s.wait()
+        assert everything(s).count("slept 5") == 1
+        assert "tool call call_0001 (nap) completed, already read]" in everything(s)
+
+    in_room(main)

@@ -1,7 +1,7 @@
 """Fold unread mail into the next user turn: what the model reads, and what is then read; pure."""
 
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, field, replace
 
 from postroom_runtime.contracts.call import Call, CallState, ToolMessage, ToolRequest
@@ -58,7 +58,7 @@ def fold(
     placeholders: Container[CallId],
     *,
     running: bool,
-    read: Container[CallId] = (),
+    read: Collection[CallId] = (),
 ) -> Folded:
     """Fold unread mail, up to the first order that ends the run.
 
@@ -100,7 +100,7 @@ def fold(
         elif isinstance(envelope.body, WatchedEvent):
             hops = max(hops, envelope.hops + 1)
     return Folded(
-        text=render(folded, read),
+        text=render(folded, {*read, *shown_in_full((), folded)}),
         mail=tuple(folded),
         cursor=cursor,
         human=human,
@@ -198,11 +198,23 @@ def placeholder(call: Call, why: str) -> str:
 STATUS_TOOL = "get-tool-call-status"
 
 
-def shown_in_full(messages: Sequence[ToolMessage]) -> tuple[CallId, ...]:
-    """Return the calls whose final result a status call among ``messages`` has shown (M-63)."""
+def shown_in_full(
+    messages: Sequence[ToolMessage], mail: Sequence[Envelope] = ()
+) -> tuple[CallId, ...]:
+    """Return the calls whose final result a status call has shown (M-63).
+
+    Args:
+        messages: Tool messages of a turn, with the answers of status calls that stayed attached.
+        mail: What is read with them, with the answers of those that did not.
+    """
+    answers = [message.value for message in messages if message.tool == STATUS_TOOL]
+    for envelope in mail:
+        body = envelope.body
+        if isinstance(body, (ToolCallFinished, ContinuationResult)) and body.tool == STATUS_TOOL:
+            answers.append(body.response)
     shown = []
-    for message in messages:
-        if message.tool != STATUS_TOOL or not isinstance(told := message.value, dict):
+    for told in answers:
+        if not isinstance(told, dict):
             continue
         try:
             final = CallState(str(told.get("status"))).final
