@@ -192,6 +192,20 @@ class CallTable:
             self._calls[id] = replace(self._calls[id], **change)
         self._changed()
 
+    def unended(self) -> list[Call]:
+        """Return the calls that have not ended and are not just being ended, oldest first."""
+        return [
+            call
+            for call in self._calls.values()
+            if not call.state.final and call.id not in self._ending
+        ]
+
+    def closed(self, call: Call) -> tuple[Call, Outgoing]:
+        """Return the record and mail that end a call whose session is closed."""
+        why = f"{CallState.CANCELLED}: its session was closed"
+        ended = replace(call, state=CallState.CANCELLED, result=why, ended_at=self._now())
+        return ended, self._finished(ended)
+
     def orphan(self, call: Call) -> tuple[Call, Outgoing]:
         """Return the record and mail that end a call whose kernel died (M-71)."""
         began = f" at {call.started_at:%Y-%m-%d %H:%M:%S} UTC" if call.started_at else ""

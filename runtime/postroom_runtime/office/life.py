@@ -16,6 +16,7 @@ from postroom_runtime.contracts.call import Call
 from postroom_runtime.contracts.config import AgentConfig
 from postroom_runtime.contracts.envelope import (
     Control,
+    Envelope,
     FromSystem,
     Outgoing,
     Release,
@@ -75,8 +76,9 @@ class Life:
         """How the last runs went, oldest first."""
         self.running = False
         self.closing = False
-        self._ordered = record.cursor
-        self._desk = CallDesk(self, room)
+        self._ordered = self._released = record.cursor
+        """Up to where orders had their effect: to cancel, and answers to approvals at rest."""
+        self.desk = CallDesk(self, room)
         self._waits = Waits(
             self.state, self.table, self.bell, lambda: self.definition().max_wait_seconds
         )
@@ -145,17 +147,34 @@ class Life:
         executor = self._executor
         if executor is None or (executor.max_concurrency != limit and not executor.busy):
             executor = self._executor = Executor(
-                self.state.id, self.table, limit, self._desk, self._room.context, self._changed
+                self.state.id, self.table, limit, self.desk, self._room.context, self._changed
             )
         return executor
 
     def take_orders(self) -> None:
-        """Cancel the calls that unread mail orders to cancel: at once, wherever the run is (M-84)."""
-        for envelope in self.state.unread():
-            if envelope.seq > self._ordered and (ids := cancels(envelope)):
-                for id in ids:
-                    self._room.task(self._cancel(id), f"cancel:{id}")
+        """Cancel calls at once, wherever the run is (M-84); at rest let answered ones go on too."""
+        for envelope in self._orders():
             self._ordered = max(self._ordered, envelope.seq)
+            for id in cancels(envelope):
+                self._room.task(self._cancel(id), f"cancel:{id}")
+            if (release := released(envelope)) is not None:
+                self._released = envelope.seq
+                if not self._of_before(envelope):
+                    self.release(release)
+
+    def _orders(self) -> list[Envelope]:
+        """Return the unread orders that had no effect yet and need no receive point."""
+        return [
+            envelope
+            for envelope in self.state.unread()
+            if (envelope.seq > self._ordered and cancels(envelope))
+            or (envelope.seq > self._released and not self.running and released(envelope))
+        ]
+
+    def _of_before(self, envelope: Envelope) -> bool:
+        """Tell whether mail came in an earlier kernel and waits for a word said in this one (M-91)."""
+        record = self.state.record
+        return record.status is SessionStatus.READY and envelope.seq <= record.waterline
 
     async def _cancel(self, id: CallId) -> None:
         await self.executor.cancel(id)
@@ -282,7 +301,7 @@ class Life:
                     )
                 self._room.delivery.ring(self.state.id)
         if self.state.record.status is not SessionStatus.CLOSED:
-            store_closed(self.state)
+            store_closed(self)
 
     def _due(self) -> str | None:
         if self.closed or self.defined() is None:
@@ -295,7 +314,7 @@ class Life:
                 return None
             self._trouble = None
         self.load()
-        if unsettled(self):
+        if unsettled(self) or self._orders():
             return "settle"
         return "run" if self.runnable() else None
 
@@ -331,10 +350,7 @@ class Life:
         if self._executor is not None and self._executor.busy:
             return False
         # An answered approval is about to let its call run.
-        return self.closed or self.defined() is None or not self._released_unread()
-
-    def _released_unread(self) -> bool:
-        return any(released(envelope) for envelope in self.state.unread())
+        return self.closed or self.defined() is None or not self._orders()
 
     @property
     def trouble(self) -> str:

@@ -286,7 +286,7 @@ class Run:
 
         while (found := await wait_until(look, host.bell)) == "answer":
             # It says nothing to the model: its call goes on, and the run waits on.
-            await read_silent(host, resumable=False)
+            await read_silent(host)
         if found == "mail":
             return False
         await self._end(EndReason.ANSWER, SessionStatus.IDLE)

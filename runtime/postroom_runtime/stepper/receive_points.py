@@ -125,7 +125,7 @@ def starts_run(
     """Tell whether a session at rest has a reason to run (M-93): R2 with no run.
 
     A stored, stopped or capped session needs a word from its owner that is newer than its waterline, a failed
-    one any waking mail that is; a paused one needs Resume, or, by a knob, any waking mail. Mail that does not wake waits and is read
+    one any waking mail that is; a paused one needs Resume, or, by a knob, any waking mail that is. Mail that does not wake waits and is read
     with what does (M-96).
     """
     status = record.status
@@ -147,7 +147,10 @@ def starts_run(
             if is_human(envelope) and envelope.seq > record.waterline:
                 return True
             continue
-        if status is SessionStatus.FAILED and envelope.seq <= record.waterline:
+        if (
+            status in (SessionStatus.FAILED, SessionStatus.PAUSED)
+            and envelope.seq <= record.waterline
+        ):
             continue
         if wake_word(envelope, kind_of) in wake_on:
             return True

@@ -6,7 +6,7 @@ from postroom_runtime.stepper.folding import Detached, fold
 from postroom_runtime.stepper.loop import Run
 from postroom_runtime.stepper.receive_points import silent_prefix
 from postroom_runtime.stepper.state import SessionState
-from postroom_runtime.stepper.step import Host, read_silent
+from postroom_runtime.stepper.step import Host
 
 
 async def settle(host: Host) -> None:
@@ -16,8 +16,11 @@ async def settle(host: Host) -> None:
     stored, unanswered turn (M-86).
     """
     state = host.state
+    # Looked at before the orders are taken: none is passed over that has not been seen.
+    silent = silent_prefix(state.unread(), state.placeholders, _resumable(state))
     host.take_orders()
-    await read_silent(host, _resumable(state))
+    if silent:
+        await state.commit(cursor=silent[-1].seq)
     folded = fold(state.unread(), state.record, state.placeholders, running=False)
     if folded.pauses:
         await Run(host).halt(Detached(), running=False)

@@ -68,7 +68,10 @@ class Host(Protocol):
         ...
 
     def take_orders(self) -> None:
-        """Act on unread orders that need no receive point: cancelled calls (M-84)."""
+        """Act on unread orders that need no receive point, each once.
+
+        Cancelled calls always (M-84); answered approvals when no run is under way, which reads them.
+        """
         ...
 
     def release(self, release: Release) -> None:
@@ -112,10 +115,10 @@ def interrupting(host: Host) -> bool:
     return False
 
 
-async def read_silent(host: Host, resumable: bool) -> None:
-    """Move the cursor past mail that says nothing to the model; an answered approval has its effect."""
+async def read_silent(host: Host) -> None:
+    """Move a run's cursor past mail that tells it nothing; an answered approval has its effect."""
     state = host.state
-    silent = silent_prefix(state.unread(), state.placeholders, resumable)
+    silent = silent_prefix(state.unread(), state.placeholders, resumable=False)
     if silent:
         await state.commit(cursor=silent[-1].seq)
     for envelope in silent:
@@ -168,7 +171,7 @@ def user_turn(
         text="\n\n".join(filter(None, (folded.text, injected))),
         mail=folded.mail,
         results=tuple(results),
-        read_calls=shown_in_full(results),
+        read_calls=shown_in_full(results, folded.mail),
         provenance=provenance,
     )
     rows: list[Record] = []
