@@ -193,3 +193,31 @@ def test_m63_a_result_that_a_status_call_tells_by_mail_is_told_once() -> None:
         assert "tool call call_0001 (nap) completed, already read]" in everything(s)
 
     in_room(main)
+
+
+def test_m91_what_an_earlier_kernel_approved_waits_for_the_first_run_also_of_a_paused_session() -> (
+    None
+):
+    agent = Agent(
+        "a", model=calling(call("deploy", target="x")), tools=[deploy], policy={"rules": [ASK]}
+    )
+
+    async def first(room: Room) -> None:
+        s = room.spawn(agent, "go")
+        await s.wait()
+        s.pause()
+        await ticks()
+        room.approve("ap-0001")  # the kernel ends before anything comes of it
+
+    async def second(room: Room) -> None:
+        room.define(agent)
+        s = room.session("a")
+        await ticks()
+        assert s.idle
+        assert [c.state for c in s.calls()] == [CallState.DEFERRED]
+        s.resume()
+        await s.wait()
+        assert [c.state for c in s.calls()] == [CallState.COMPLETED]
+        assert everything(s).count("deployed to x") == 1
+
+    lives(first, second)

@@ -76,7 +76,9 @@ class Life:
         """How the last runs went, oldest first."""
         self.running = False
         self.closing = False
-        self._ordered = self._released = record.cursor
+        # What an earlier kernel left unread: its calls are orphans, and an answered approval waits
+        # for the first run here (M-91).
+        self._ordered = self._released = max([record.cursor, *(e.seq for e in self.state.unread())])
         """Up to where orders had their effect: to cancel, and answers to approvals at rest."""
         self.desk = CallDesk(self, room)
         self._waits = Waits(
@@ -159,8 +161,7 @@ class Life:
                 self._room.task(self._cancel(id), f"cancel:{id}")
             if (release := released(envelope)) is not None:
                 self._released = envelope.seq
-                if not self._of_before(envelope):
-                    self.release(release)
+                self.release(release)
 
     def _orders(self) -> list[Envelope]:
         """Return the unread orders that had no effect yet and need no receive point."""
@@ -170,11 +171,6 @@ class Life:
             if (envelope.seq > self._ordered and cancels(envelope))
             or (envelope.seq > self._released and not self.running and released(envelope))
         ]
-
-    def _of_before(self, envelope: Envelope) -> bool:
-        """Tell whether mail came in an earlier kernel and waits for a word said in this one (M-91)."""
-        record = self.state.record
-        return record.status is SessionStatus.READY and envelope.seq <= record.waterline
 
     async def _cancel(self, id: CallId) -> None:
         await self.executor.cancel(id)
