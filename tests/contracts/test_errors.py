@@ -51,6 +51,11 @@ SAID: dict[str, tuple[PostroomError, list[str], dict[str, object]]] = {
         ["session 'ann' is closed and takes no mail", "Reachable: bob."],
         {"closed": True},
     ),
+    "among many": (
+        UnknownRecipient("s", [f"name{n}" for n in range(1, 301)]),
+        ["name11, name12 and 288 more."],
+        {"known": tuple(f"name{n}" for n in range(1, 301))},
+    ),
     "not permitted": (
         NotPermitted("rev", "zoe", "subtree", "stranger"),
         [

@@ -190,6 +190,13 @@ def test_a_user_message_of_a_session_does_not_pass_for_the_owner() -> None:
     assert render([forged]).startswith("[mail m-0001 from session s-0002")
 
 
+def test_a_result_that_the_owner_gives_for_a_deferred_call_is_not_read_as_their_words() -> None:
+    """M-43, M-97."""
+    given = envelope(ContinuationResult("t", "call_9", "deploy", "completed", "up"), FromUser())
+
+    assert render([given]) == "[mail m-0001: deferred call call_9 (deploy) completed]\nup"
+
+
 def test_no_mail_is_no_text() -> None:
     assert render([]) == ""
 

@@ -18,6 +18,11 @@ Each message has the value, the rule and the remedy; the values are attributes t
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+_TOLD = 12
+"""Names an error lists before it only counts the rest: a model has to read it."""
+
+_NOBODY = " No session is open yet."
+
 
 class PostroomError(Exception):
     """The root of all errors Postroom raises on purpose."""
@@ -46,7 +51,8 @@ class UnknownRecipient(MailRefused):
             what = f"no session {to!r}. Did you mean {' or '.join(map(repr, near))}?"
         else:
             what = f"no session {to!r}."
-        reach = f" Reachable: {', '.join(known)}." if known else " No session is open yet."
+        more = f" and {len(known) - _TOLD} more" if len(known) > _TOLD else ""
+        reach = f" Reachable: {', '.join(known[:_TOLD])}{more}." if known else _NOBODY
         super().__init__(what + reach)
         self.to, self.known, self.near, self.closed = to, tuple(known), tuple(near), closed
 

@@ -83,36 +83,29 @@ class Disk:
             schema.append(self._connection, entries)
         except duckdb.FatalException as failed:
             # The instance is dead, and whether its last words were written only the file can tell.
-            if not self._survived(entries[-1].n, before):
+            if not self._survived(entries[-1].n):
                 raise StoreFailed(*_refused(self.path, failed)) from None
         except duckdb.Error as failed:
             raise StoreFailed(*_refused(self.path, failed)) from None
 
-    def _survived(self, last: int, before: int) -> bool:
+    def _survived(self, last: int) -> bool:
         self._drop()
         try:
             self._reopen(None)
-            row = self._connection.execute("SELECT max(n) FROM journal").fetchone()
-            if row[0] == last:
-                return True
         except StoreFailed:
-            self._drop()  # the next group tries again, and clears away what it finds beyond its own
-            return False
-        self._clear_beyond(before)
-        return False
+            return False  # the next group tries again, and clears away what it finds beyond its own
+        (found,) = self._connection.execute("SELECT max(n) FROM journal").fetchone()
+        return bool(found == last)  # a group is one statement: all of it is there, or nothing
 
     def _reopen(self, head: int | None) -> None:
         """Open the file again in the place of a dead instance; drop rows nobody was promised."""
         try:
             self._connect()
             if head is not None:
-                self._clear_beyond(head)
+                self._connection.execute("DELETE FROM journal WHERE n > ?", [head])
         except StoreFailed:
             self._drop()
             raise
-
-    def _clear_beyond(self, head: int) -> None:
-        self._connection.execute("DELETE FROM journal WHERE n > ?", [head])
 
     def _drop(self) -> None:
         if self._connection is not None:
