@@ -6,10 +6,12 @@ from typing import Any
 from office.rooms import Talk, in_room, lives, read, ticks
 from postroom_runtime.contracts.call import CallState
 from postroom_runtime.contracts.config import Agent
+from postroom_runtime.contracts.event import Event, EventKind
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.models.script import ScriptTurn, call, script
 from postroom_runtime.office.room import Room
 from postroom_runtime.office.session import Session
+from postroom_runtime.testing import CrashingStorage, run_seeded, virtual_now
 
 ASK = {"tool": "deploy", "disposition": {"tag": "defer", "reason": "may it?"}}
 AT_ONCE = {"tool": "nap", "disposition": {"tag": "runAsync", "attachSeconds": 0}}
@@ -207,9 +209,11 @@ def test_m91_what_an_earlier_kernel_approved_waits_for_the_first_run_also_of_a_p
         await s.wait()
         s.pause()
         await ticks()
-        room.approve("ap-0001")  # the kernel ends before anything comes of it
 
     async def second(room: Room) -> None:
+        room.approve("ap-0001")  # nothing comes of it: the agent is not defined in this kernel
+
+    async def third(room: Room) -> None:
         room.define(agent)
         s = room.session("a")
         await ticks()
@@ -220,4 +224,29 @@ def test_m91_what_an_earlier_kernel_approved_waits_for_the_first_run_also_of_a_p
         assert [c.state for c in s.calls()] == [CallState.COMPLETED]
         assert everything(s).count("deployed to x") == 1
 
-    lives(first, second)
+    lives(first, second, third)
+
+
+def test_an_answer_in_the_breath_of_the_question_is_not_lost() -> None:
+    """The task that asked is not over yet when the owner's word lets its call go on."""
+
+    async def main() -> None:
+        room = Room(CrashingStorage(), name="memory", now=virtual_now)
+        agent = Agent(
+            "a",
+            model=calling(call("deploy", target="x")),
+            tools=[deploy],
+            policy={"rules": [ASK]},
+        )
+
+        def at_once(event: Event) -> None:
+            if event.kind == EventKind.APPROVAL_REQUESTED:
+                room.approve("ap-0001")
+
+        room.delivery.broadcast.subscribe(at_once)
+        s = room.spawn(agent, "go")
+        await s.wait()
+        assert [c.state for c in s.calls()] == [CallState.COMPLETED]
+
+    for seed in range(30):
+        run_seeded(main(), seed)
