@@ -191,7 +191,8 @@ async def _after(
     if not isinstance(outcome, Done):
         return outcome
     passed = (anyio.current_time() - began) * 1000
-    answer = await around.after(own, call, "completed", outcome.result, passed)
+    status = "failed" if outcome.denied else "completed"
+    answer = await around.after(own, call, status, outcome.result, passed)
     if answer.action == "annotate":
         text = (
             outcome.result

@@ -202,10 +202,15 @@ def read_policy(policy: object) -> Policy:
         return Policy.model_validate(policy)
     except ValidationError as error:
         faults = "; ".join(
-            f"{'.'.join(map(str, fault['loc'])) or 'policy'}: {fault['msg']}"
+            f"{'.'.join(map(str, fault['loc'])) or 'policy'} = {_short(fault['input'])}: {fault['msg']}"
             for fault in error.errors()
         )
         raise ConfigError(f"the policy will not do: {faults}.", value=policy) from None
+
+
+def _short(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 80 else f"{shown[:77]}…"
 
 
 class _Stored(_Part):
