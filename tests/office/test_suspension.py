@@ -177,6 +177,8 @@ def test_m58_the_yield_strategies_of_run_async() -> None:
 
 
 def test_m75_an_interrupt_detaches_all_attached_calls_and_asks_the_model_at_once() -> None:
+    """M-75, M-5."""
+
     async def main(room: Room) -> None:
         s = room.spawn(Agent("n", model=naps(10, 20, 30), tools=[nap]), "go")
         await asyncio.sleep(3)

@@ -412,6 +412,8 @@ def gated(*calls: Any) -> Agent:
 
 
 def test_m97_m114_a_gated_call_waits_as_a_row_and_runs_below_its_hook_when_approved() -> None:
+    """M-97, M-114, M-9b: a wrapper answers with a result, or with a yield that parks the call."""
+
     async def main(room: Room) -> None:
         s = room.spawn(gated(call("deploy", target="prod")), "go")
         await s.wait()
