@@ -92,6 +92,7 @@ class CrashingStorage(MemoryStorage):
 
     def _keep_mail(self, envelope: Envelope, box: Box, mail: Outgoing) -> Pending[Receipt]:
         self._n += 1
+        self._receipts.add(envelope)
         row = make_row(self._n, envelope.session, envelope.accepted_at, envelope)
         promise = Promise(
             session=envelope.session,
