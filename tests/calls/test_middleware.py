@@ -78,14 +78,14 @@ class Around:
         self.asked.append((status, result, passed))
         return next(self.said)
 
-    def chain(self, *decorators: Any, above: int = 0) -> Callable[[CallInput], Awaitable[Outcome]]:
+    def chain(self, *decorators: Any) -> Callable[[CallInput], Awaitable[Outcome]]:
         around = Surroundings(
             progress=lambda call, words: self.told.append(words),
             cache=self.kept,
             before=self.before,
             after=self.after,
         )
-        return compose(decorators, self.tool, around, above=above)
+        return compose(decorators, self.tool, around)
 
     def run(self, *decorators: Any, call: CallInput = CALL) -> Outcome:
         return run_virtual(self._run(decorators, call))
@@ -384,22 +384,7 @@ def test_a_deferred_call_knows_where_to_go_on_and_with_what() -> None:
     decorators = [Label(label="x"), Before(hook=HOOK), Before(hook=HOOK), Truncate(max_bytes=9)]
     around = Around(said=said)
 
-    yielded = around.run(*decorators)
-
-    assert yielded == Yielded("sure?", {"n": 2}, 3)
-    assert isinstance(yielded, Yielded)
-    rest = Around(Done("0123456789")).run(*decorators[yielded.below :])
-    assert rest == Done("012345678\n[truncated: result exceeded 9 bytes]")
-
-
-def test_the_place_to_go_on_from_is_counted_in_the_whole_chain() -> None:
-    """M-114: a call may be deferred again below the place it went on from."""
-
-    async def main() -> Outcome:
-        chain = Around(said=[AskOwner(reason="again")]).chain(Before(hook=HOOK), above=2)
-        return await chain(CALL)
-
-    assert run_virtual(main()) == Yielded("again", {"n": 1}, 3)
+    assert around.run(*decorators) == Yielded("sure?", {"n": 2}, 3)
 
 
 def test_an_after_hook_sees_how_it_went_and_how_long_it_took() -> None:

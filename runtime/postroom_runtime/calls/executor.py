@@ -20,7 +20,15 @@ from postroom_runtime.calls.middleware import (
     Yielded,
     compose,
 )
-from postroom_runtime.calls.policy import AppliedPolicy, Defer, Policy, Timeout, apply
+from postroom_runtime.calls.policy import (
+    AppliedPolicy,
+    Before,
+    Defer,
+    Label,
+    Policy,
+    Timeout,
+    apply,
+)
 from postroom_runtime.calls.processes import ProcessFailed
 from postroom_runtime.calls.table import CallTable
 from postroom_runtime.calls.threads import in_thread
@@ -208,7 +216,11 @@ class Executor:
     def release(
         self, id: CallId, tools: Mapping[str, Tool], decision: str, arguments: Json, reason: str
     ) -> None:
-        """Let a deferred call go on below the hook that deferred it, or end it as denied (M-114)."""
+        """Let a deferred call go on, or end it as denied (M-114).
+
+        The hook that deferred it and those above it are not asked again; all else that wraps the call
+        does, from the start: a cut of the result that is listed first would be lost otherwise.
+        """
         call = self._table.get(id)
         if call is None or call.state is not CallState.DEFERRED or id in self._tasks:
             return
@@ -283,7 +295,11 @@ class Executor:
         return (CallState.FAILED if outcome.denied else CallState.COMPLETED), outcome.result
 
     def _chain(self, work: Work, tool: Tool, below: int, released: bool) -> Any:
-        decorators = work.applied.decorators[below:]
+        # The hooks before the tool have said what they had to say; all else wraps what is to come.
+        decorators = [
+            Label(label="passed") if place < below and isinstance(each, Before) else each
+            for place, each in enumerate(work.applied.decorators)
+        ]
         around = Surroundings(
             progress=self._trace,
             cache=self._cache,
@@ -293,11 +309,11 @@ class Executor:
         base: Any = partial(_call_tool, tool, () if released else work.request.arguments)
         if not released and isinstance(work.applied.disposition, Defer):
             base = partial(_always_ask, work.applied.disposition, len(work.applied.decorators))
-        chain = compose(decorators, base, around, above=below)
+        chain = compose(decorators, base, around)
         limit = self._desk.time_limit()
         if limit is not None and not any(isinstance(d, Timeout) for d in decorators):
             # The agent's own limit holds where the call has none (M-118).
-            chain = compose((Timeout(seconds=limit),), chain, around, above=below)
+            chain = compose((Timeout(seconds=limit),), chain, around)
         ask = self._desk.approve()
         return chain if ask is None or released else partial(self._gate, ask, chain)
 

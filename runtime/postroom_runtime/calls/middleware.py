@@ -59,7 +59,7 @@ class Yielded:
     arguments: Json
     """As they stood at the hook that deferred it."""
     below: int
-    """How many decorators stand above the place to go on from."""
+    """How many decorators stand above the place to go on from: their hooks before are not asked again."""
 
 
 Outcome: TypeAlias = Done | Yielded
@@ -84,20 +84,17 @@ class Surroundings:
     """Shows an after hook how the call went: state, result, milliseconds."""
 
 
-def compose(decorators: Sequence[Any], base: Exec, around: Surroundings, *, above: int = 0) -> Exec:
+def compose(decorators: Sequence[Any], base: Exec, around: Surroundings) -> Exec:
     """Return ``base`` with ``decorators`` around it: ``[d1, d2]`` gives ``d1(d2(base))``.
 
     Args:
         decorators: Outermost first.
         base: Runs the tool itself.
         around: What they need of the session.
-        above: How many decorators of the whole chain are left out on the outside.
     """
     chain = base
     for place in range(len(decorators) - 1, -1, -1):
-        chain = partial(
-            _RUN[type(decorators[place])], decorators[place], chain, around, place + above
-        )
+        chain = partial(_RUN[type(decorators[place])], decorators[place], chain, around, place)
     return chain
 
 
