@@ -17,6 +17,7 @@ from postroom_runtime.contracts.envelope import (
     FromSession,
     FromUser,
     Outgoing,
+    Priority,
     Release,
     UserMessage,
 )
@@ -150,6 +151,10 @@ class FakeHost:
     def user(self, text: str) -> None:
         """A word of the owner arrives."""
         self._put(sender=FromUser(), body=UserMessage(text))
+
+    def interrupt(self, text: str) -> None:
+        """A word of the owner that is not to wait."""
+        self._put(sender=FromUser(), body=UserMessage(text), priority=Priority.INTERRUPT)
 
     def letter(self, text: str, *, session: str = "s-0002", hops: int = 0) -> None:
         """A letter of another session arrives."""
