@@ -8,6 +8,7 @@ from postroom_runtime.contracts.call import CallState
 from postroom_runtime.contracts.config import Agent
 from postroom_runtime.contracts.event import Event, EventKind
 from postroom_runtime.contracts.session_record import SessionStatus
+from postroom_runtime.contracts.turn import EndReason
 from postroom_runtime.models.script import ScriptTurn, call, script
 from postroom_runtime.office.room import Room
 from postroom_runtime.office.session import Session
@@ -250,3 +251,93 @@ def test_an_answer_in_the_breath_of_the_question_is_not_lost() -> None:
 
     for seed in range(30):
         run_seeded(main(), seed)
+
+
+def _slow(seconds: float) -> Any:
+    @script
+    async def slow(turn: ScriptTurn) -> str:
+        await asyncio.sleep(seconds)
+        return f"answer to {turn.text}"
+
+    return slow
+
+
+def test_m82_a_pause_behind_the_word_that_cuts_a_completion_is_obeyed() -> None:
+    """R4 is a receive point: the word is kept in a stored turn, and nothing is asked (M-86)."""
+
+    async def main(room: Room) -> None:
+        s = room.spawn(Agent("a", model=_slow(10), interrupt_completions=True), "one")
+        await asyncio.sleep(1)
+        s.interrupt("two")
+        s.pause()
+        await asyncio.sleep(60)
+        assert (s.status, s.cursor) == (SessionStatus.PAUSED, 3)
+        assert read(s) == ["one", "two"]
+        assert len(s.transcript()) == 2
+        s.resume()
+        await s.wait()
+        assert len(s.transcript()) == 3
+
+    in_room(main)
+
+
+def test_m85_a_stop_that_comes_while_a_completion_is_being_cut_is_obeyed() -> None:
+    async def main() -> None:
+        room = Room(CrashingStorage(), name="memory", now=virtual_now)
+        calls = [call("nap", seconds=1000), call("nap", seconds=0)]
+
+        @script
+        async def slow(turn: ScriptTurn) -> Any:
+            if turn.text == "go":
+                return calls
+            try:
+                await asyncio.sleep(10)
+            except asyncio.CancelledError:
+                s.stop()
+                raise
+            return "done"
+
+        agent = Agent(
+            "a",
+            model=slow,
+            tools=[nap],
+            policy={"rules": [AT_ONCE]},
+            interrupt_completions=True,
+        )
+        s = room.spawn(agent, "go")
+        await asyncio.sleep(1)
+        s.interrupt("well?")
+        await asyncio.sleep(60)
+        assert s.end_reason == EndReason.STOPPED
+        assert s.life.table.open_calls() == []
+        room.close()
+
+    run_seeded(main(), 1)
+
+
+def test_m84_an_order_to_cancel_that_is_read_between_two_turns_is_obeyed() -> None:
+    """Nobody waits for anything then: the next turn reads past it."""
+
+    async def main(late: int) -> None:
+        room = Room(CrashingStorage(lag=lambda: 3), name="memory", now=virtual_now)
+
+        @script
+        async def thinking(turn: ScriptTurn) -> Any:
+            if turn.text == "go":
+                return call("nap", seconds=1000)
+            await asyncio.sleep(2)
+            return "done"
+
+        agent = Agent("a", model=thinking, tools=[nap], policy={"rules": [AT_ONCE]})
+        s = room.spawn(agent, "go")
+        await asyncio.sleep(1)
+        s.send("more")
+        await asyncio.sleep(1)
+        await ticks(late)
+        s.cancel("call_0001")
+        await asyncio.sleep(1)
+        assert [c.state for c in s.calls()] == [CallState.CANCELLED]
+        room.close()
+
+    for late in range(12):
+        run_seeded(main(late), late)

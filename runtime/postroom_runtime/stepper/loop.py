@@ -20,14 +20,10 @@ from postroom_runtime.signals.bell import wait_until
 from postroom_runtime.stepper.attending import attend
 from postroom_runtime.stepper.budget import EXTENSIONS_SPENT, Budget
 from postroom_runtime.stepper.folding import Detached, Folded, fold, shown_in_full
-from postroom_runtime.stepper.receive_points import (
-    halts,
-    is_human,
-    released,
-    renders,
-)
+from postroom_runtime.stepper.receive_points import halts, is_human, released, renders
 from postroom_runtime.stepper.rendering import render
 from postroom_runtime.stepper.step import (
+    Halted,
     Host,
     Interrupted,
     Stopped,
@@ -73,7 +69,9 @@ class Run:
             await self._rounds()
         except Stopped:
             await self.host.executor.cancel_all()
-            await self.halt(Detached(), running=True)
+            await self.halt()
+        except Halted:
+            await self.halt()
         except PostroomError as error:
             await self._fail(error, "")
         except Exception as error:  # a script may raise anything: the session fails, not the room
@@ -118,18 +116,26 @@ class Run:
                     tools = {}
 
     async def _amend(self) -> None:
-        """Put unread mail into the head turn, stored, before it is asked again (M-78, D5)."""
+        """Put unread mail into the head turn, stored, before it is asked again (M-78, D5).
+
+        Raises:
+            Halted: An order to end the run is among it; nothing of it is read yet.
+        """
         host, state = self.host, self.host.state
         head = state.head
-        folded = fold(
-            state.unread(), state.record, state.placeholders, running=True, read=state.read
-        )
+        host.take_orders()
+        folded = self._fold(state.unread(), (), running=True)
+        if folded.halt:
+            raise Halted
         if head is None or not folded.mail:
             return
         if folded.human:
             self._extend()
         mail = (*head.mail, *folded.mail)
-        amended = replace(head, mail=mail, text=render(mail, state.read))
+        shown = (*head.read_calls, *shown_in_full((), folded.mail))
+        amended = replace(
+            head, mail=mail, text=render(mail, {*state.read, *shown}), read_calls=shown
+        )
         delivered = state.event(
             EventKind.INBOX,
             text=folded.text,
@@ -137,9 +143,10 @@ class Run:
             turn=head.index,
             starts_run=False,
         )
-        await state.commit(
-            delivered, amended, cursor=folded.cursor, hops=folded.hops, read_from=folded.read_from
-        )
+        changes: dict[str, Any] = {"hops": folded.hops, "read_from": folded.read_from}
+        if folded.human:
+            changes["rounds_since_human"] = 0
+        await state.commit(delivered, amended, cursor=folded.cursor, **changes)
         for release in folded.releases:
             host.release(release)
 
@@ -150,6 +157,7 @@ class Run:
     ) -> bool:
         """Read the mail and store the user turn; False when there is nothing to ask the model."""
         host, state = self.host, self.host.state
+        host.take_orders()  # none is passed over that had no effect
         # A forced answer reads nothing: what came too late is for the next run (A-28).
         waiting = state.unread()
         unread = [] if forced else waiting
@@ -341,16 +349,17 @@ class Run:
             knob="max_autonomous_rounds",
         )
 
-    async def halt(self, detached: Detached, *, running: bool) -> None:
+    async def halt(self, detached: Detached | None = None, *, running: bool = True) -> None:
         """End the run at a Pause or StopRun: all mail before it is in a stored turn (M-82…M-86)."""
         state = self.host.state
+        self.host.take_orders()
         unread = state.unread()
         folded = self._fold(unread, (), running=running)
         cancels = self.host.definition().pause_cancels_calls if folded.pauses else running
         if cancels:
             # Before their tool messages are written, which say so: then nobody is told by mail (M-85).
             await self.host.executor.cancel_all()
-            detached = Detached()
+            detached = None
         results = tool_messages(self.host, unread, detached)
         folded = self._fold(unread, results, running=running)
         reason = EndReason.PAUSED if folded.pauses else EndReason.STOPPED

@@ -95,6 +95,10 @@ class Stopped(Exception):
     """A StopRun arrived; what it left open was cancelled."""
 
 
+class Halted(Exception):
+    """An order to end the run is among the mail that an interrupt would have put before the model."""
+
+
 class Interrupted(Exception):
     """An interrupt cut the completion: the head turn is to be amended and asked again (M-78)."""
 
