@@ -73,7 +73,7 @@ def _records(rows: Sequence[Row]) -> Iterable[str]:
                 yield f"the cursor of {record.id} went to {record.cursor}, head {head}"
             before = record
     if before is not None:
-        if before.cursor != head:
+        if before.cursor != head and before.status is not SessionStatus.CLOSED:
             yield f"{before.id} has read up to {before.cursor} of {head}"
         if before.status in (SessionStatus.RUNNING, SessionStatus.WAITING):
             yield f"{before.id} is {before.status} at rest"
@@ -173,13 +173,17 @@ def _payloads(rows: Sequence[Row]) -> Iterable[str]:
             where = asked if message.tool == STATUS else told
             for payload in PAYLOAD.findall(message.content):
                 where[payload].append(turn.index)
+    closed = any(
+        isinstance(row.record, SessionRecord) and row.record.status is SessionStatus.CLOSED
+        for row in rows
+    )
     due = {match[0] for result in results.values() if (match := PAYLOAD.search(result))}
     for payload in sorted(due | set(told) | set(asked)):
         if payload not in due:
             yield f"{payload} was read, and is no result"
         if len(told[payload]) > 1:
             yield f"{payload} was read in turns {told[payload]}"
-        if not told[payload] and not asked[payload]:
+        if not told[payload] and not asked[payload] and not closed:
             yield f"{payload} was never read"
         if told[payload] and any(at <= told[payload][0] for at in asked[payload]):
             yield f"{payload} was read by a status call in turn {asked[payload]} and again by mail"

@@ -16,6 +16,7 @@ ACTS = (
     *("resume",) * 3,
     *("stop",) * 2,
     "drain",
+    "close",
 )
 
 
@@ -64,15 +65,17 @@ def draw(seed: int) -> Plan:
     """Return the schedule of ``seed``."""
     random = Random(seed)
     sessions = random.choice((1, 1, 1, 2, 2, 3))
-    acts = [
-        Act(
-            at=random.randrange(0, 28) / 4,
+    acts: list[Act] = []
+    for _ in range(random.randrange(2, 9)):
+        # Often in one breath with another deed: orders that meet are where it gets difficult.
+        together = bool(acts) and random.random() < 0.4
+        act = Act(
+            at=acts[-1].at if together else random.randrange(0, 28) / 4,
             kind=random.choice(ACTS),
-            session=random.randrange(sessions),
+            session=acts[-1].session if together else random.randrange(sessions),
             luck=random.randrange(1 << 30),
         )
-        for _ in range(random.randrange(2, 9))
-    ]
+        acts.append(act)
     return Plan(
         seed=seed,
         steps=tuple(_steps(random, sessions) for _ in range(sessions)),
@@ -93,7 +96,7 @@ def _steps(random: Random, sessions: int) -> tuple[Step, ...]:
         many = min(left, random.choice((1, 1, 2, 3)))
         left -= many
         calls = tuple(_call(random, sessions) for _ in range(many))
-        steps.append(Step(_pick(random, 0, 0, 0.25, 1), calls))
+        steps.append(Step(_pick(random, 0, 0, 0.25, 1, 2), calls))
         if random.random() < 0.3:
             says = random.choice(("said", "said", "said", "", "raise"))
             steps.append(Step(_pick(random, 0, 0.25, 1), (), says))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from postroom_runtime.calls.context import current_call
+from postroom_runtime.calls.context import CallContext, current_call
 from postroom_runtime.calls.policy import read_policy
 from postroom_runtime.calls.tool import tool
 from postroom_runtime.contracts.call import ToolRequest
@@ -45,17 +45,15 @@ PATIENCE = 1000.0
 
 async def work(seconds: float, fails: bool) -> str:
     """Work."""
-    ran = RAN[-1]
-    ran.append(current_call().call)
-    text = f"<<{current_call().call}#{len(ran)}>>"
+    text = WALKS[-1].began(current_call())
     await asyncio.sleep(seconds)
     if fails:
         raise ValueError(text)
     return text
 
 
-RAN: list[list[CallId]] = [[]]
-"""The calls whose tool was begun, by walk; the last one is under way."""
+WALKS: list["Walk"] = []
+"""The last one is under way."""
 
 WORK = [tool(name=name)(work) for name in TOOLS]
 
@@ -115,6 +113,7 @@ class Walk:
         self.letters: list[str] = []
         """The words that were sent, each a text of its own."""
         self.ran: list[CallId] = []
+        """The calls whose tool was begun, in order."""
         self.rows: list[Row] = []
         """The journal at the end."""
         self._of_before: set[CallId] = set()
@@ -156,6 +155,14 @@ class Walk:
             given["text"] = self.letter()
         return ToolRequest(tool=name, arguments=given)
 
+    def began(self, context: CallContext) -> str:
+        """Hear that the tool of a call begins; return its result, a text of its own."""
+        call = self.room.session(context.session).life.table.get(context.call)
+        if call is None or call.state.final:
+            self.faults.append(f"{context.call} began although it had ended")
+        self.ran.append(context.call)
+        return f"<<{context.call}#{len(self.ran)}>>"
+
     def letter(self) -> str:
         """Return words that nobody said before."""
         self.letters.append(f"{{{{{len(self.letters)}}}}}")
@@ -180,13 +187,16 @@ class Walk:
                 self.room.attach()
                 # What an earlier kernel was told waits for the first run in this one (M-91).
                 self._of_before = _answered(self.room)
-                for n, agent in enumerate(self._agents):
+                for agent in self._agents:
                     self.room.define(agent)
-                    if self.room.router.named(agent.slug) is None:
+                    known = {record.name for record in self.room.people().values()}
+                    if agent.slug not in known:
                         self.room.spawn(agent, self.letter(), name=agent.slug)
                     elif self._random.random() < 0.5:
-                        self._deed(f"resume s{n}")
-                        self.room.session(agent.slug).resume()
+                        for s in self.room.sessions():
+                            if s.name == agent.slug:
+                                self._deed(f"resume {s.name}")
+                                s.resume()
                 return
             except KernelDied:
                 rows = self._bury()
@@ -231,7 +241,10 @@ class Walk:
 
     async def _act(self, act: Act, number: int, *, alone: bool) -> None:
         room, luck = self.room, Random(act.luck)
-        s = room.session(f"s{act.session}")
+        found = room.router.named(f"s{act.session}")
+        if found is None or found.closed:
+            return
+        s = room.session(found.name)
         calls = [call.id for call in s.calls()]
         match act.kind:
             case "send" | "interrupt":
@@ -257,6 +270,9 @@ class Walk:
                     self._later(self._has_stopped(s))
             case "answer":
                 self._answer(luck)
+            case "close":
+                self._deed(f"close {s.name}")
+                s.close()
             case "drain":
                 self._deed("drain")
                 await self._drain()
@@ -264,7 +280,8 @@ class Walk:
     def _answer(self, luck: Random) -> bool:
         """Answer one question, if there is one."""
         room = self.room
-        open_ones = room.approvals()
+        there = {s.id for s in room.sessions()}
+        open_ones = [each for each in room.approvals() if each.session in there]
         if not open_ones:
             return False
         one = luck.choice(open_ones)
@@ -360,13 +377,13 @@ def _has_more(s: Session) -> bool:
 def walked(plan: Plan, laws: Callable[[Walk], list[str]] = lambda walk: []) -> Walk:
     """Walk through ``plan``; what is wrong with it is in ``faults``."""
     walk = Walk(plan)
-    RAN.append(walk.ran)
+    WALKS.append(walk)
     try:
         run_seeded(walk.run(), plan.seed)
     except Exception as error:  # whatever it is, its seed is worth more than its traceback
         walk.faults.append(f"{type(error).__name__}: {error}")
         walk.rows = walk.storage.rows()
     finally:
-        RAN.pop()
+        WALKS.pop()
     walk.faults += laws(walk)
     return walk
