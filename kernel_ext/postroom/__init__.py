@@ -9,7 +9,28 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from postroom.desk import NoRoom, open, room  # noqa: A004 - pr.open is the name of it
     from postroom.extension import load_ipython_extension, unload_ipython_extension
+    from postroom_runtime.calls.context import progress
+    from postroom_runtime.calls.policy import (
+        After,
+        Before,
+        Cache,
+        CommandTarget,
+        Defer,
+        Label,
+        Match,
+        Policy,
+        Retries,
+        Rule,
+        RunAsync,
+        RunSync,
+        Timeout,
+        ToolTarget,
+        Truncate,
+        Wrapper,
+    )
+    from postroom_runtime.calls.processes import command
     from postroom_runtime.calls.tool import tool
+    from postroom_runtime.contracts.approval import Approval, ApprovalState
     from postroom_runtime.contracts.call import Call, CallState
     from postroom_runtime.contracts.config import Agent, AgentConfig
     from postroom_runtime.contracts.envelope import (
@@ -51,7 +72,28 @@ if TYPE_CHECKING:
 _FROM: Final = {
     "postroom.desk": ("NoRoom", "open", "room"),
     "postroom.extension": ("load_ipython_extension", "unload_ipython_extension"),
+    "postroom_runtime.calls.context": ("progress",),
+    "postroom_runtime.calls.policy": (
+        "After",
+        "Before",
+        "Cache",
+        "CommandTarget",
+        "Defer",
+        "Label",
+        "Match",
+        "Policy",
+        "Retries",
+        "Rule",
+        "RunAsync",
+        "RunSync",
+        "Timeout",
+        "ToolTarget",
+        "Truncate",
+        "Wrapper",
+    ),
+    "postroom_runtime.calls.processes": ("command",),
     "postroom_runtime.calls.tool": ("tool",),
+    "postroom_runtime.contracts.approval": ("Approval", "ApprovalState"),
     "postroom_runtime.contracts.call": ("Call", "CallState"),
     "postroom_runtime.contracts.config": ("Agent", "AgentConfig"),
     "postroom_runtime.contracts.envelope": (
@@ -99,6 +141,8 @@ __all__ = [  # noqa: RUF022 - what people use first stands first
     "Agent",
     "AgentConfig",
     "tool",
+    "command",
+    "progress",
     "script",
     "call",
     "say",
@@ -121,6 +165,24 @@ __all__ = [  # noqa: RUF022 - what people use first stands first
     "Usage",
     "Call",
     "CallState",
+    "Approval",
+    "ApprovalState",
+    "Policy",
+    "Rule",
+    "Wrapper",
+    "Match",
+    "RunSync",
+    "RunAsync",
+    "Defer",
+    "Timeout",
+    "Retries",
+    "Cache",
+    "Label",
+    "Truncate",
+    "Before",
+    "After",
+    "CommandTarget",
+    "ToolTarget",
     "Event",
     "EventKind",
     "SessionStatus",

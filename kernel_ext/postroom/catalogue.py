@@ -210,6 +210,16 @@ WATCH: Final = Magic(
     example="%watch rev",
 )
 
+PAUSE: Final = Magic(
+    name="pause",
+    summary="Stop the run of sessions at the next receive point; mail is kept, calls go on.",
+    tail=Tail.NAMES,
+    tail_shown="NAME …",
+    tail_names=Names.SESSION,
+    details="Calls that the run waits for are detached: their results come as mail. Then %resume.",
+    example="%pause rev",
+)
+
 STOP: Final = Magic(
     name="stop",
     summary="End the run of sessions now, their calls too; they take mail as before.",
@@ -271,6 +281,54 @@ CALLS: Final = Magic(
     example="%calls rev",
 )
 
+CANCEL: Final = Magic(
+    name="cancel",
+    summary="Cancel tool calls, whichever sessions made them; a call that has ended stays as it is.",
+    tail=Tail.NAMES,
+    tail_shown="CALL …",
+    tail_names=Names.OPEN_CALL,
+    details="The session reads of it as of any other end of a call. Ids: %calls",
+    example="%cancel call_0003",
+)
+
+APPROVE: Final = Magic(
+    name="approve",
+    summary="Let a call that waits for you run; the first answer wins.",
+    head="ID",
+    head_names=Names.APPROVAL,
+    options=(
+        Option(
+            name="args",
+            value=Value.TEXT,
+            shown="JSON",
+            help="run it with these arguments instead, all of them",
+        ),
+        Option(name="always", help="do not ask again; not in this version"),
+    ),
+    details="ID is the approval's, its token's or its call's. What waits: %inbox, %calls",
+    example='%approve ap-0001\n%approve ap-0002 --args={"target": "staging"}',
+)
+
+DENY: Final = Magic(
+    name="deny",
+    summary="Keep a call that waits for you from running; its agent reads the reason.",
+    head="ID",
+    head_names=Names.APPROVAL,
+    tail=Tail.TEXT,
+    tail_shown="[REASON]",
+    example="%deny ap-0001 Not on a Friday.",
+)
+
+INBOX: Final = Magic(
+    name="inbox",
+    summary="List what the runtime wants you to look at, of one agent or of all; returns the entries.",
+    head="AGENT",
+    head_names=Names.AGENT,
+    head_optional=True,
+    details="Nobody writes there but the runtime, and looking changes nothing.",
+    example="%inbox\n%inbox reviewer",
+)
+
 MAILSQL: Final = Magic(
     name="mailsql",
     summary="Ask the room in SQL: one SELECT, shown as a table.",
@@ -301,6 +359,7 @@ MAGICS: Final = (
     WAIT,
     INTERRUPT,
     WATCH,
+    PAUSE,
     STOP,
     RESUME,
     CLOSE,
@@ -308,6 +367,10 @@ MAGICS: Final = (
     MAIL,
     TRANSCRIPT,
     CALLS,
+    CANCEL,
+    APPROVE,
+    DENY,
+    INBOX,
     MAILSQL,
 )
 

@@ -31,6 +31,8 @@ class Directory:
             Names.AGENT: self._agents,
             Names.TOOL: lambda: tool_names(self._desk.namespace),
             Names.CALL: self._calls,
+            Names.OPEN_CALL: self._open_calls,
+            Names.APPROVAL: lambda: (waiting.id for waiting in self._desk.room.approvals()),
             Names.UNTIL: lambda: chain(self._calls(), EventKind),
             Names.EVENT: lambda: EventKind,
             Names.MODEL: self._models,
@@ -51,6 +53,11 @@ class Directory:
     def _calls(self) -> list[str]:
         sessions = self._desk.room.sessions(hidden=True)
         return [call.id for session in sessions for call in session.calls()[-LATEST_CALLS:]]
+
+    def _open_calls(self) -> list[str]:
+        sessions = self._desk.room.sessions(hidden=True)
+        calls = (call for session in sessions for call in session.calls())
+        return [call.id for call in calls if not call.state.final]
 
     def _models(self) -> list[str]:
         return ["echo", *Scripts(self._desk.namespace), *(f"{name}:" for name in PROVIDERS)]

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from postroom.tables import Column, Grid
-from postroom_runtime.contracts.call import Call
 from postroom_runtime.contracts.envelope import (
     AgentMessage,
     ContinuationResult,
@@ -193,40 +192,7 @@ def mail_text(envelope: Envelope) -> str:
             return envelope.text
 
 
-# ── Calls ──
-
-
-def call_grid(calls: Sequence[Call], *, names: Mapping[str, str]) -> Grid:
-    """Return the listing of tool calls, in the order they were made."""
-    rows = tuple(
-        (
-            call.id,
-            names.get(call.session, call.session),
-            f"{call.tool}({arguments_text(call.arguments)})",
-            str(call.state),
-            as_words(call.result) or _progress(call),
-        )
-        for call in calls
-    )
-    return Grid(
-        (
-            Column("id"),
-            Column("session"),
-            Column("call", text=True),
-            Column("state"),
-            Column("result", text=True),
-        ),
-        rows,
-        empty="No tool calls yet.",
-    )
-
-
-def _progress(call: Call) -> str:
-    if not call.progress:
-        return ""
-    last = call.progress[-1]
-    of = f"/{last.total:g}" if last.total is not None else ""
-    return f"{last.done:g}{of} {last.text}".rstrip()
+# ── Values ──
 
 
 def arguments_text(arguments: Mapping[str, Json]) -> str:

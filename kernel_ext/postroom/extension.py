@@ -9,12 +9,19 @@ from postroom.completers import Matcher
 from postroom.desk import Desk, leave, take
 from postroom.directory import Directory
 from postroom.magics.base import DeskMagics, say
+from postroom.magics.call_magics import CallMagics
 from postroom.magics.look_magics import LookMagics
 from postroom.magics.mail_magics import MailMagics
 from postroom.magics.room_magics import RoomMagics, greeting, ipykernel_version
 from postroom.magics.session_magics import SessionMagics
 
-_MAGICS: tuple[type[DeskMagics], ...] = (RoomMagics, SessionMagics, MailMagics, LookMagics)
+_MAGICS: tuple[type[DeskMagics], ...] = (
+    RoomMagics,
+    SessionMagics,
+    MailMagics,
+    CallMagics,
+    LookMagics,
+)
 
 
 class _Installed:

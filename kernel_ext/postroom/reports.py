@@ -6,6 +6,8 @@ from typing import Any
 
 from postroom.tables import WIDTH, Column, Grid, Table
 
+_SHOWN_APPROVALS = 5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoomStatus:
@@ -19,6 +21,8 @@ class RoomStatus:
     unread: int
     calls: int
     """Running calls."""
+    approvals: tuple[str, ...] = ()
+    """Ids of the approvals that wait for an answer, oldest first."""
     agents: tuple[str, ...]
     kernel: str
     """What this kernel and its front end can do, in words."""
@@ -32,6 +36,7 @@ class RoomStatus:
             ("sessions", f"{total} ({by_status})" if total else "none"),
             ("unread", f"{self.unread} mail" if self.unread else "none"),
             ("calls", f"{self.calls} running" if self.calls else "none running"),
+            ("approvals", _waiting(self.approvals)),
             ("agents", ", ".join(self.agents) or "none"),
             ("kernel", self.kernel),
         )
@@ -39,6 +44,15 @@ class RoomStatus:
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(repr(self))
+
+
+def _waiting(approvals: Sequence[str]) -> str:
+    if not approvals:
+        return "none waiting"
+    shown = ", ".join(approvals[:_SHOWN_APPROVALS])
+    more = len(approvals) - _SHOWN_APPROVALS
+    rest = f" and {more} more" if more > 0 else ""
+    return f"{len(approvals)} waiting for you: {shown}{rest} (%inbox, %approve ID, %deny ID)"
 
 
 def human_size(size: int) -> str:

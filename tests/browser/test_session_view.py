@@ -17,7 +17,7 @@ SETUP = """
 import asyncio, time
 from postroom_widgets.session_view import SessionView
 from widgets.fake_sessions import FakeRoom, FakeSession, echo
-from widgets.story import Story, now, review
+from widgets.story import Story, gated, now
 
 room = FakeRoom("lab")
 s = FakeSession(Story(start=now()), room)
@@ -25,7 +25,7 @@ s.answer = echo
 view = SessionView(s)
 view.show()
 """
-REVIEW = SETUP.replace("Story(start=now())", "review()").replace(
+GATED = SETUP.replace("Story(start=now())", "gated()").replace(
     "view.show()", "view.show(); s.status = 'running'"
 )
 
@@ -192,10 +192,11 @@ def test_it_is_readable_for_everybody_in_both_themes_and_at_any_width(
     if not AXE.exists():
         pytest.skip("axe-core is not installed: npm ci in tests/widgets/js")
     lab.theme("Dark" if theme == "Dark" else "Light")
-    nb = lab.notebook(f"axe-{theme}-{width}.ipynb", [REVIEW])
+    nb = lab.notebook(f"axe-{theme}-{width}.ipynb", [GATED])
     nb.run(0)
     view = View(nb)
     view.says("").first.wait_for()
+    view.root.get_by_role("button", name="Approve deploy").wait_for()
     view.root.evaluate(f"root => root.style.width = '{width}px'")
     time.sleep(0.3)  # the container query has to be laid out before it is measured
     lab.page.evaluate(AXE.read_text("utf-8"))

@@ -3,15 +3,19 @@
 import asyncio
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextvars import Context
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from contracts.envelopes import clock, record
 from postroom_runtime.calls.executor import Executor
+from postroom_runtime.calls.policy import Policy
 from postroom_runtime.calls.table import CallTable
 from postroom_runtime.calls.tool import Tool, make_tool
-from postroom_runtime.contracts.call import Call, CallState, ToolRequest
+from postroom_runtime.contracts.approval import Approval, ApprovalState
+from postroom_runtime.contracts.call import Call, CallState, Progress, ToolRequest
 from postroom_runtime.contracts.envelope import Envelope, Outgoing, ToolCallFinished
 from postroom_runtime.contracts.errors import StoreFailed
+from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.journal import Record, Row
 from postroom_runtime.signals.bell import Bell, wait_until
 from postroom_runtime.storage.memory_storage import MemoryStorage
@@ -72,6 +76,59 @@ class Disk(MemoryStorage):
         return Later(decided, self.seconds) if self.seconds else decided
 
 
+class FakeDesk:
+    """What calls need of a session and its room, and nothing behind it."""
+
+    agent = "reviewer"
+
+    def __init__(self, tools: Mapping[str, Tool]) -> None:
+        self.tools = tools
+        self.rules = Policy()
+        self.gate: Callable[..., Any] | None = None
+        self.limit: float | None = None
+        self.approvals: dict[str, Approval] = {}
+        self.put: list[str] = []
+        """Ids of the questions put before the owner."""
+        self.told: list[tuple[str, str]] = []
+        """Reports told to the listeners: the call and the words."""
+
+    def policy(self) -> Policy:
+        return self.rules
+
+    def approve(self) -> Callable[..., Any] | None:
+        return self.gate
+
+    def hook_tools(self) -> Mapping[str, Tool]:
+        return self.tools
+
+    def time_limit(self) -> float | None:
+        return self.limit
+
+    def ask(self, call: str, tool: str, arguments: Json, reason: str) -> Approval:
+        number = len(self.approvals) + 1
+        approval = Approval(
+            id=f"ap-{number:04d}",
+            token=f"t-{number:04d}",
+            session="s-0001",
+            agent=self.agent,
+            call=call,
+            tool=tool,
+            arguments=arguments,
+            reason=reason,
+        )
+        self.approvals[approval.token] = approval
+        return approval
+
+    def asked(self, approval: Approval) -> None:
+        self.put.append(approval.id)
+
+    def cancelled(self, token: str) -> Sequence[Record] | None:
+        return (replace(self.approvals[token], state=ApprovalState.CANCELLED),)
+
+    def progressed(self, call: str, progress: Progress) -> None:
+        self.told.append((call, progress.text))
+
+
 class Bench:
     """Calls of session ``s-0001``. Make it on the loop it is used on."""
 
@@ -82,12 +139,16 @@ class Bench:
         self.storage.commit("s-0001", epoch=1, version=0, rows=(first,)).result()
         self.storage.bells(lambda rows: self.groups.append(list(rows)))
         self.table = CallTable("s-0001", self.storage, 1, clock)
-        self.executor = Executor("s-0001", self.table, max_concurrency, context, self._failed)
         self.tools: dict[str, Tool] = {}
+        self.desk = FakeDesk(self.tools)
+        self.executor = Executor(
+            "s-0001", self.table, max_concurrency, self.desk, context, self._changed
+        )
         self.numbers = 0
 
-    def _failed(self) -> None:
-        self.failures.append(self.executor.failure)
+    def _changed(self) -> None:
+        if self.executor.failure is not None:
+            self.failures.append(self.executor.failure)
         self.bell.ring()
 
     def tool(self, function: Callable[..., Any], **options: Any) -> str:
@@ -108,11 +169,15 @@ class Bench:
     async def open(self, *requests: ToolRequest) -> list[str]:
         """Store calls as those of a model turn are, and start them; return their ids."""
         free = self.executor.free()
-        opened = [self.table.opened(each, running=n < free) for n, each in enumerate(requests)]
+        works = [self.executor.work(each, self.tools) for each in requests]
+        opened = [
+            self.table.opened(each.request, each.applied.to_json(), running=n < free)
+            for n, each in enumerate(works)
+        ]
         await self.storage.commit("s-0001", epoch=1, version=None, rows=opened)
         for call in opened:
             self.table.enter(call)
-        self.executor.start(requests, self.tools)
+        self.executor.start(works)
         return [each.id for each in requests]
 
     async def call(self, tool: str, **arguments: Any) -> str:

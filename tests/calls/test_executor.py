@@ -82,7 +82,7 @@ def test_a_tool_knows_which_call_it_is(kind: str) -> None:
         return seen[0], call.id
 
     context, id = asyncio.run(main())
-    assert context == CallContext("s-0001", id)
+    assert (context.session, context.call) == ("s-0001", id)
 
 
 def test_outside_a_call_there_is_none() -> None:

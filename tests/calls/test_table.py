@@ -21,7 +21,7 @@ from postroom_runtime.testing import run_virtual
 
 async def opened(bench: Bench, tool: str = "run_tests", *, running: bool = True) -> str:
     """A call that is stored and entered, and that nothing runs."""
-    call = bench.table.opened(bench.request(tool, suite="fast"), running=running)
+    call = bench.table.opened(bench.request(tool, suite="fast"), None, running=running)
     await bench.storage.commit("s-0001", epoch=1, version=None, rows=(call,))
     bench.table.enter(call)
     return call.id
@@ -34,7 +34,7 @@ def test_a_new_call_is_running_since_now_or_waits_to_run() -> None:
     async def main() -> list[Call]:
         bench = Bench()
         return [
-            bench.table.opened(bench.request("t", a=1), running=running)
+            bench.table.opened(bench.request("t", a=1), {"decorators": []}, running=running)
             for running in (True, False)
         ]
 
@@ -46,6 +46,7 @@ def test_a_new_call_is_running_since_now_or_waits_to_run() -> None:
         tool="t",
         arguments={"a": 1},
         state=CallState.RUNNING,
+        policy={"decorators": []},
         started_at=AT,
     )
     assert (waiting.state, waiting.started_at) == (CallState.PENDING, None)
@@ -250,7 +251,10 @@ def test_an_orphan_ends_as_a_failure_in_words_under_an_id_of_its_own() -> None:
     ended, duplicates, mail = run_virtual(main())
 
     assert (ended.state, ended.ended_at) == (CallState.ORPHANED, AT)
-    assert str(ended.result).startswith("orphaned: the kernel ended while this call ran")
+    assert ended.result == (
+        "orphaned: the kernel ended while run_tests ran, started at 2026-03-02 10:00:00 UTC; whether "
+        "it took effect is unknown. Arguments: {'suite': 'fast'}"
+    )
     assert duplicates == [False, True]
     assert [each.id for each in mail] == ["orphan-call_0001"]
     assert mail[0].body == ToolCallFinished("call_0001", "run_tests", "orphaned", ended.result)
@@ -265,7 +269,7 @@ def test_whoever_waits_for_an_end_is_rung_when_the_table_knows_of_it() -> None:
         table = CallTable(
             "s-0001", bench.storage, 1, lambda: AT, lambda: heard.append(table.all()[0].state)
         )
-        call = table.opened(bench.request("t"), running=False)
+        call = table.opened(bench.request("t"), None, running=False)
         await bench.storage.commit("s-0001", epoch=1, version=None, rows=(call,))
         table.enter(call)
 

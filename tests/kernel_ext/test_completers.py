@@ -15,6 +15,8 @@ KNOWN = {
     Names.TOOL: ["run_tests", "read_file"],
     Names.UNTIL: ["call_0001", "run.stopped"],
     Names.CALL: ["call_0001"],
+    Names.OPEN_CALL: ["call_0003", "call_0004"],
+    Names.APPROVAL: ["ap-0002"],
     Names.MODEL: ["echo", "openai:"],
     Names.VARIABLE: ["policy"],
 }
@@ -60,6 +62,14 @@ def offered(before: str) -> tuple[str, ...] | None:
         ("%transcript ", ("ann", "bob", "rev-1", "rev.2")),
         ("%postroom f", ("fresh",)),
         ("%stop a", ("ann",)),
+        ("%pause a", ("ann",)),
+        ("%cancel ", ("call_0003", "call_0004")),
+        ("%cancel call_0003 ", ("call_0004",)),
+        ("%approve ", ("ap-0002",)),
+        ("%approve ap-0002 --", ("--args=", "--always")),
+        ("%deny a", ("ap-0002",)),
+        ("%inbox r", ("reviewer",)),
+        ("%calls a", ("ann",)),
     ],
 )
 def test_tab_offers_the_names_that_fit_the_place(before: str, names: tuple[str, ...]) -> None:
@@ -80,6 +90,7 @@ def test_tab_offers_the_names_that_fit_the_place(before: str, names: tuple[str, 
         "x = '%send a",
         "# %send a",
         "%sessions a",
+        "%deny ap-0002 a",
     ],
 )
 def test_tab_offers_nothing_of_ours_elsewhere(before: str) -> None:

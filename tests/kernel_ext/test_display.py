@@ -8,14 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.display import Receipts, call_grid, mail_grid, session_grid
+from postroom.display import Receipts, mail_grid, session_grid
 from postroom.reports import RoomStatus, SqlResult, human_size, sql_grid
 from postroom.tables import TEXT_LINES, Column, Grid, Table, as_html, columns_of, plain, printable
 from postroom.transcripts import Transcript
 from postroom_runtime.contracts.call import (
-    Call,
     CallState,
-    Progress,
     ToolMessage,
     ToolRequest,
 )
@@ -225,20 +223,6 @@ def test_mail_behind_the_cursor_is_marked_unread() -> None:
     assert [row[3] for row in grid.rows] == ["message", "message, unread"]
 
 
-def test_a_call_is_one_row() -> None:
-    call = Call(
-        id="call_0001",
-        session="s-0001",
-        tool="run",
-        arguments={"suite": "fast", "n": 2},
-        state=CallState.RUNNING,
-        progress=(Progress(done=3, total=10, text="tests"),),
-    )
-    (row,) = call_grid([call], names={"s-0001": "ann"}).rows
-
-    assert row == ("call_0001", "ann", 'run(suite="fast", n=2)', "running", "3/10 tests")
-
-
 # ── Receipts, transcript, status, SQL ──
 
 
@@ -303,6 +287,7 @@ def test_the_status_of_a_room() -> None:
         "sessions  3 (2 idle, 1 running)\n"
         "unread    3 mail\n"
         "calls     1 running\n"
+        "approvals none waiting\n"
         "agents    echo, rev\n"
         "kernel    ipykernel 7.4.0"
     )

@@ -1,4 +1,4 @@
-"""The laws of storage: any store, against lists that never forget and never hurry."""
+"""The laws of storage (M-26: one suite, every store): against lists that never forget or hurry."""
 
 import tempfile
 from collections.abc import Callable, Sequence

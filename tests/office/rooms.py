@@ -8,9 +8,14 @@ from postroom_runtime.contracts.turn import Role
 from postroom_runtime.office.opening import open_room
 from postroom_runtime.office.room import Room
 from postroom_runtime.office.session import Session
+from postroom_runtime.storage.clock import utc_now
+from postroom_runtime.storage.memory_storage import MemoryStorage
 from postroom_runtime.testing import run_virtual
 
 T = TypeVar("T")
+
+Act: TypeAlias = Callable[[Room], Awaitable[None]]
+"""What happens in one life of a kernel."""
 
 Talk: TypeAlias = Generator[Any, Any, str]
 """What a generator script is."""
@@ -24,6 +29,20 @@ def in_room(main: Callable[[Room], Awaitable[T]]) -> T:
             return await main(room)
 
     return run_virtual(opened())
+
+
+def lives(*acts: Act) -> None:
+    """Run each act in a kernel life of its own, over one journal."""
+    storage = MemoryStorage()
+    for act in acts:
+        storage = MemoryStorage(rows=storage.rows())
+        room = Room(storage, name="memory", now=utc_now)
+
+        async def life(room: Room = room, act: Act = act) -> None:
+            room.attach()
+            await act(room)
+
+        run_virtual(life())
 
 
 def said(session: Session) -> list[str]:

@@ -1,11 +1,10 @@
 """A kernel ends and a room is reopened: everything is there, and nothing runs by itself."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 
-from office.rooms import Talk, read, said, ticks
+from office.rooms import Talk, lives, read, said, ticks
 from postroom_runtime.contracts.call import CallState
 from postroom_runtime.contracts.config import Agent
 from postroom_runtime.contracts.envelope import BodyKind
@@ -15,25 +14,7 @@ from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.contracts.turn import EndReason
 from postroom_runtime.models.script import ScriptTurn, call, script
 from postroom_runtime.office.room import Room
-from postroom_runtime.storage.clock import utc_now
-from postroom_runtime.storage.memory_storage import MemoryStorage
-from postroom_runtime.testing import run_virtual, story
-
-Act = Callable[[Room], Awaitable[None]]
-
-
-def lives(*acts: Act) -> None:
-    """Run each act in a kernel life of its own, over one journal."""
-    storage = MemoryStorage()
-    for act in acts:
-        storage = MemoryStorage(rows=storage.rows())
-        room = Room(storage, name="memory", now=utc_now)
-
-        async def life(room: Room = room, act: Act = act) -> None:
-            room.attach()
-            await act(room)
-
-        run_virtual(life())
+from postroom_runtime.testing import story
 
 
 async def nap(seconds: float) -> str:

@@ -534,8 +534,8 @@ def test_events_come_stored_first_then_live_without_gap_or_repeat() -> None:
 
 def test_an_uncaught_refusal_of_a_knob_names_it() -> None:
     async def main(room: Room) -> None:
-        with pytest.raises(ConfigError, match="guard calls"):
-            room.define(Agent("a", approve=lambda name, arguments: True))
+        with pytest.raises(ConfigError, match="the policy will not do: rules"):
+            room.define(Agent("a", policy={"rules": [{"tool": "x"}]}))
         with pytest.raises(ConfigError, match="toolbox names 'send-mail'"):
             room.define(Agent("a", toolbox=["send-mail"]))
         with pytest.raises(ConfigError, match="Postroom's own"):

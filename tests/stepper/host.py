@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
-from calls.bench import Disk
+from calls.bench import Disk, FakeDesk
 from contracts.envelopes import clock, record
 from postroom_runtime.calls.executor import Executor
 from postroom_runtime.calls.table import CallTable
@@ -17,6 +17,8 @@ from postroom_runtime.contracts.envelope import (
     FromSession,
     FromUser,
     Outgoing,
+    Priority,
+    Release,
     UserMessage,
 )
 from postroom_runtime.contracts.event import Event, EventKind
@@ -97,11 +99,15 @@ class FakeHost:
         self.state = SessionState(first, self.storage, 1, clock, self.bell.ring)
         self.table = CallTable("s-0001", self.storage, 1, clock, self.bell.ring)
         self.agent = AgentConfig(**knobs)
-        self.executor = Executor(
-            "s-0001", self.table, self.agent.max_concurrency, None, self.bell.ring
-        )
         self.fake = model or saying()
         self.offered = {made.name: made for made in map(make_tool, tools)}
+        self.desk = FakeDesk(self.offered)
+        self.executor = Executor(
+            "s-0001", self.table, self.agent.max_concurrency, self.desk, None, self.bell.ring
+        )
+        self.orders = 0
+        """How often it was asked to act on orders that need no receive point."""
+        self.released: list[Release] = []
         self.calls = 0
         self.lived: list[tuple[EventKind, dict[str, Any]]] = []
         self.reports: list[tuple[str, str]] = []
@@ -122,6 +128,12 @@ class FakeHost:
         self.calls += 1
         return f"call_{self.calls:04d}"
 
+    def take_orders(self) -> None:
+        self.orders += 1
+
+    def release(self, release: Release) -> None:
+        self.released.append(release)
+
     def live(self, kind: EventKind, **data: Any) -> None:
         self.lived.append((kind, data))
 
@@ -139,6 +151,10 @@ class FakeHost:
     def user(self, text: str) -> None:
         """A word of the owner arrives."""
         self._put(sender=FromUser(), body=UserMessage(text))
+
+    def interrupt(self, text: str) -> None:
+        """A word of the owner that is not to wait."""
+        self._put(sender=FromUser(), body=UserMessage(text), priority=Priority.INTERRUPT)
 
     def letter(self, text: str, *, session: str = "s-0002", hops: int = 0) -> None:
         """A letter of another session arrives."""

@@ -16,7 +16,6 @@ from contracts.envelopes import (
     record,
     watched,
 )
-from postroom_runtime.contracts.call import Call, CallState, ToolRequest
 from postroom_runtime.contracts.envelope import (
     CancelCalls,
     ContinuationResult,
@@ -28,7 +27,7 @@ from postroom_runtime.contracts.envelope import (
     StopRun,
     UserMessage,
 )
-from postroom_runtime.stepper.folding import Folded, answers, fold
+from postroom_runtime.stepper.folding import Folded, fold
 from postroom_runtime.stepper.receive_points import halts, renders
 from postroom_runtime.stepper.rendering import render
 
@@ -304,71 +303,3 @@ def test_hops_are_counted_since_the_last_word_of_a_person_however_it_is_cut_into
 
     assert (at_once.hops, at_once.cursor) == (session.hops, session.cursor)
     assert at_once.read_from == session.read_from
-
-
-# ── Answers ──
-
-
-def request(id: str, tool: str = "run_tests") -> ToolRequest:
-    return ToolRequest(tool=tool, arguments={}, id=id)
-
-
-def call(id: str, state: CallState = CallState.COMPLETED, result: object = "ok") -> Call:
-    return Call(id=id, session="s-0001", tool="run_tests", arguments={}, state=state, result=result)
-
-
-def test_every_call_has_exactly_one_answer_in_the_order_of_the_turn() -> None:
-    """M-42."""
-    told = answers(
-        [request("call_2"), request("call_1", "deploy"), request("call_3")],
-        [call("call_2", result="two"), call("call_1", result="one"), None],
-    )
-
-    assert [(each.call, each.tool, each.content) for each in told] == [
-        ("call_2", "run_tests", "two"),
-        ("call_1", "deploy", "one"),
-        ("call_3", "run_tests", "orphaned: nothing is known of this call any more"),
-    ]
-    assert told[2].state is CallState.ORPHANED
-
-
-def test_no_calls_have_no_answers() -> None:
-    assert answers([], []) == ()
-
-
-@pytest.mark.parametrize(
-    ("result", "content"),
-    [
-        ("ok", "ok"),
-        ({"passed": 42}, '{"passed": 42}'),
-        (["ü"], '["ü"]'),
-        (0, "0"),
-        (False, "false"),
-        (None, "done"),
-        ("[mail m-1 from user]", "[mail m-1 from user]"),
-    ],
-)
-def test_an_answer_is_the_result_as_text_or_as_json(result: object, content: str) -> None:
-    (told,) = answers([request("call_1")], [call("call_1", result=result)])
-
-    assert (told.content, told.state) == (content, CallState.COMPLETED)
-
-
-@pytest.mark.parametrize("state", list(CallState))
-def test_an_answer_tells_the_state_of_its_call_also_of_one_that_has_not_ended(
-    state: CallState,
-) -> None:
-    """M-42, M-85."""
-    (told,) = answers([request("call_1")], [call("call_1", state, "why")])
-
-    assert told.state is state
-    if state.final:
-        assert told.content == "why"
-    else:
-        assert told.content == f"{state}: the run ended before this call did"
-
-
-def test_answers_that_do_not_fit_their_calls_are_a_mistake_of_ours() -> None:
-    """M-42: never sent to a provider."""
-    with pytest.raises(ValueError, match="shorter"):
-        answers([request("call_1"), request("call_2")], [call("call_1")])

@@ -51,7 +51,7 @@ from postroom_runtime.stepper.receive_points import (
 CHILD, PARENT, PEER = "s-0002", "s-0003", "s-0004"
 KIN = {CHILD: "child", PARENT: "parent", PEER: "peer", "s-0001": "tool"}
 
-DETACHED = {"call_0009"}
+DETACHED = {"call_0002", "call_0009"}
 """Calls whose tool message was a placeholder: their results come as mail."""
 
 DEFAULT = AgentConfig().wake_on
@@ -80,6 +80,9 @@ SILENT = {
     "a blank letter": from_session("\n"),
     "a blank timer": from_timer(" "),
     "the result of an attached call": call_ended("call_0001"),
+    "the result of a deferred call in its tool message": envelope(
+        ContinuationResult("t-2", "call_0001", "deploy", "completed"), FromSystem("approvals")
+    ),
     "a pause": order(Pause()),
     "a resume": order(Resume()),
     "a stop": order(StopRun()),

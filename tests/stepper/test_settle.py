@@ -8,7 +8,7 @@ from postroom_runtime.contracts.envelope import CancelCalls, ControlMessage, Pau
 from postroom_runtime.contracts.errors import StoreFailed
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.contracts.turn import EndReason
-from postroom_runtime.stepper.loop import settle, unsettled
+from postroom_runtime.stepper.resting import settle, unsettled
 from postroom_runtime.testing import run_virtual
 from stepper.host import FakeHost
 

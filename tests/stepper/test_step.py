@@ -5,16 +5,17 @@ from dataclasses import replace
 
 import pytest
 
+from postroom_runtime.calls.executor import Work
 from postroom_runtime.contracts.call import CallState
 from postroom_runtime.contracts.envelope import StopRun
 from postroom_runtime.contracts.errors import StoreFailed
 from postroom_runtime.contracts.event import EventKind
 from postroom_runtime.contracts.turn import Provenance, Role, Turn
 from postroom_runtime.models.model import Emit, Prompt, Thought
+from postroom_runtime.stepper.attending import attend
 from postroom_runtime.stepper.folding import Folded, fold
 from postroom_runtime.stepper.step import (
     Stopped,
-    attend,
     numbered,
     store_calling_turn,
     think,
@@ -39,16 +40,15 @@ def folded(host: FakeHost) -> Folded:
     return fold(host.state.unread(), host.state.record, host.state.placeholders, running=True)
 
 
-async def calling(host: FakeHost, *seconds: float) -> Turn:
-    """Store a model turn that calls ``slow`` and start the calls."""
+async def calling(host: FakeHost, *seconds: float) -> list[Work]:
+    """Store a model turn that calls ``slow`` and start the calls; return them."""
     turn = Turn(
         index=host.state.next_index,
         role=Role.MODEL,
         text="",
         calls=numbered(host, [ask("slow", seconds=each) for each in seconds]),
     )
-    await store_calling_turn(host, turn, host.tools())
-    return turn
+    return await store_calling_turn(host, turn, host.tools())
 
 
 # ── Thinking ──
@@ -203,8 +203,8 @@ def test_a_model_turn_and_its_calls_are_stored_before_any_of_them_runs() -> None
         host = FakeHost(None, slow)
         groups: list[list[str]] = []
         host.storage.bells(lambda rows: groups.append([type(row.record).__name__ for row in rows]))
-        turn = await calling(host, 1, 1)
-        await attend(host, turn.calls)
+        works = await calling(host, 1, 1)
+        await attend(host, works)
         return groups[0], host.state.record.calls
 
     assert run_virtual(main()) == (["Turn", "Call", "Call", "SessionRecord"], 2)
@@ -229,8 +229,8 @@ def test_a_turn_is_attended_until_all_its_calls_have_ended() -> None:
 
     async def main() -> tuple[float, list[CallState]]:
         host = FakeHost(None, slow)
-        turn = await calling(host, 3, 1, 2)
-        await attend(host, turn.calls)
+        works = await calling(host, 3, 1, 2)
+        await attend(host, works)
         return now(), [call.state for call in host.table.all()]
 
     assert run_virtual(main()) == (3.0, [CallState.COMPLETED] * 3)
@@ -241,9 +241,9 @@ def test_mail_does_not_end_the_attending() -> None:
 
     async def main() -> float:
         host = FakeHost(None, slow)
-        turn = await calling(host, 10)
+        works = await calling(host, 10)
         asyncio.get_running_loop().call_later(1, host.user, "and?")
-        await attend(host, turn.calls)
+        await attend(host, works)
         return now()
 
     assert run_virtual(main()) == 10.0
@@ -254,10 +254,10 @@ def test_a_stop_ends_the_attending_and_cancels_what_runs_and_what_waits_to_run()
 
     async def main() -> tuple[float, list[CallState]]:
         host = FakeHost(None, slow, max_concurrency=2)
-        turn = await calling(host, 1, 60, 60)
+        works = await calling(host, 1, 60, 60)
         asyncio.get_running_loop().call_later(2, host.order, StopRun())
         with pytest.raises(Stopped):
-            await attend(host, turn.calls)
+            await attend(host, works)
         return now(), [call.state for call in host.table.all()]
 
     assert run_virtual(main()) == (
@@ -271,10 +271,10 @@ def test_a_result_that_cannot_be_stored_ends_the_attending_with_the_failure_once
 
     async def main() -> BaseException | None:
         host = FakeHost(None, slow)
-        turn = await calling(host, 1)
+        works = await calling(host, 1)
         host.storage.failures = 99
         with pytest.raises(StoreFailed):
-            await attend(host, turn.calls)
+            await attend(host, works)
         return host.executor.failure
 
     assert run_virtual(main()) is None
@@ -288,9 +288,11 @@ def test_the_calls_of_the_last_model_turn_are_due_a_message_each_in_order() -> N
 
     async def main() -> list[tuple[str, str]]:
         host = FakeHost(None, slow)
-        turn = await calling(host, 2, 1)
-        await attend(host, turn.calls)
-        return [(message.call, message.content) for message in tool_messages(host)]
+        works = await calling(host, 2, 1)
+        await attend(host, works)
+        return [
+            (message.call, message.content) for message in tool_messages(host, host.state.unread())
+        ]
 
     assert run_virtual(main()) == [("call_0001", "after 2 s"), ("call_0002", "after 1 s")]
 
@@ -300,16 +302,16 @@ def test_messages_are_due_once_and_only_to_a_model_turn_that_called_something() 
 
     async def main() -> list[int]:
         host, due = FakeHost(None, slow), list[int]()
-        due.append(len(tool_messages(host)))
-        turn = await calling(host, 1)
-        await attend(host, turn.calls)
-        due.append(len(tool_messages(host)))
-        rows, _ = user_turn(host, folded(host), tool_messages(host))
+        due.append(len(tool_messages(host, host.state.unread())))
+        works = await calling(host, 1)
+        await attend(host, works)
+        due.append(len(tool_messages(host, host.state.unread())))
+        rows, _ = user_turn(host, folded(host), tool_messages(host, host.state.unread()))
         await host.state.commit(*rows)
-        due.append(len(tool_messages(host)))
+        due.append(len(tool_messages(host, host.state.unread())))
         answer = Turn(index=host.state.next_index, role=Role.MODEL, text="done")
         await host.state.commit(answer)
-        due.append(len(tool_messages(host)))
+        due.append(len(tool_messages(host, host.state.unread())))
         return due
 
     assert run_virtual(main()) == [0, 1, 0, 0]

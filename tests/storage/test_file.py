@@ -54,6 +54,7 @@ else:
 
 
 def test_a_second_process_is_told_who_holds_the_room_M29(path: Path) -> None:
+    """M-29, M-30: a DuckDB room serves one kernel, and says so."""
     store = DuckDBStorage(path)
 
     second = python(OPEN, path)

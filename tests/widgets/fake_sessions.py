@@ -28,6 +28,8 @@ class FakeRoom:
     """A loop and the people in it."""
 
     def __init__(self, name: str = "lab") -> None:
+        self.answers: list[tuple[str, ...]] = []
+        self.too_late: Exception | None = None
         self.name, self.tasks, self.closed = name, set[asyncio.Task[Any]](), False
         self.loop = asyncio.get_running_loop()
         self.context = quiet_context()
@@ -42,6 +44,17 @@ class FakeRoom:
         task.add_done_callback(self.tasks.discard)
         return task
 
+    def approve(self, id: str, *, by: str) -> None:
+        self._answer("approve", id, by)
+
+    def deny(self, id: str, reason: str, *, by: str) -> None:
+        self._answer("deny", id, reason, by)
+
+    def _answer(self, *said: str) -> None:
+        if self.too_late is not None:
+            raise self.too_late
+        self.answers.append(said)
+
     def people(self) -> Mapping[str, SessionRecord]:
         return PEOPLE
 
@@ -55,7 +68,8 @@ class FakeSession:
         self.story, self.room = story or Story(), room or FakeRoom()
         self.status = SessionStatus.IDLE
         self.refusal: Exception | None = None
-        self.stops, self.undefined = 0, False
+        self.undefined = False
+        self.orders: list[tuple[str, ...]] = []
         self.sent: list[tuple[str, bool, str | None]] = []
         self.answer: Callable[[FakeSession, str], Coroutine[Any, Any, None]] | None = None
         self._told = len(self.story.events)
@@ -109,7 +123,16 @@ class FakeSession:
         return Receipt(id=envelope["id"], seq=envelope["seq"], session=self.id)
 
     def stop(self) -> None:
-        self.stops += 1
+        self.orders.append(("stop",))
+
+    def pause(self) -> None:
+        self.orders.append(("pause",))
+
+    def resume(self) -> None:
+        self.orders.append(("resume",))
+
+    def cancel(self, *calls: str) -> None:
+        self.orders.append(("cancel", *calls))
 
     def status_words(self) -> str:
         return f"{self.status} (needs agent reviewer)" if self.undefined else str(self.status)

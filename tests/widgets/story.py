@@ -82,9 +82,14 @@ class Story:
         return self.mail(body={"kind": "control", "message": {"tag": tag}})
 
     def finished(
-        self, call: str, tool: str, response: Any, state: str = "completed"
+        self,
+        call: str,
+        tool: str,
+        response: Any,
+        state: str = "completed",
+        token: str = "",
     ) -> dict[str, Any]:
-        """End a call: its record and its mail."""
+        """End a call: its record and its mail; with a token it had waited for its owner."""
         self.event(
             EventKind.TOOL_COMPLETED,
             call={
@@ -105,7 +110,25 @@ class Story:
             "state": state,
             "response": response,
         }
+        if token:
+            body |= {"kind": "continuation_result", "token": token}
         return self.mail(sender={"kind": "tool", "call": call}, body=body)
+
+    def deferred(self, call: str, tool: str, reason: str = "") -> "Story":
+        """Let a call wait for its owner, as approval ap-0001."""
+        record = {"id": call, "session": self.me, "tool": tool, "arguments": {}}
+        self.event(
+            EventKind.CALLS_DEFERRED,
+            call={**record, "state": "deferred", "reason": reason, "token": "t-0001"},
+        )
+        return self.decided(call, "pending")
+
+    def decided(self, call: str, state: str, by: str = "", decision: Any = None) -> "Story":
+        """Ask for an approval, or answer it."""
+        kind = EventKind.APPROVAL_REQUESTED if state == "pending" else EventKind.APPROVAL_RESOLVED
+        told = {"id": "ap-0001", "call": call, "state": state, "answered_by": by}
+        self.event(kind, approval={**told, "decision": decision})
+        return self
 
     # ── Turns ──
 
@@ -129,6 +152,15 @@ class Story:
         if read:
             seqs = [envelope["seq"] for envelope in read]
             self.event(EventKind.INBOX, text="…", mail=seqs, turn=self.turns)
+        self.event(EventKind.SESSION_UPDATED, turn=turn)
+        self.record("running", cursor=self.mails)
+        return self
+
+    def amended(self, *mail: Mapping[str, Any]) -> "Story":
+        """Store the last user turn anew, with more mail in it."""
+        self.unread = []
+        turn = {"index": self.turns, "role": "user", "text": "…", "mail": list(mail)}
+        self.event(EventKind.INBOX, text="…", mail=[mail[-1]["seq"]], turn=self.turns)
         self.event(EventKind.SESSION_UPDATED, turn=turn)
         self.record("running", cursor=self.mails)
         return self
@@ -294,4 +326,13 @@ def review() -> Story:
         expects_reply=True,
     )
     story.tick(5).mail("Also tell me who approved the client change.")
+    return story
+
+
+def gated() -> Story:
+    """Tell the same afternoon, and of a roll-back that waits for its owner in the end."""
+    story = review()
+    story.said("It needs a roll-back.", request("call_0008", "deploy", target="staging"))
+    story.started("call_0008", "deploy", target="staging")
+    story.deferred("call_0008", "deploy", reason="touches what people use")
     return story

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from postroom_runtime.contracts.errors import AlreadyAnswered
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.testing import run_virtual
 from postroom_widgets.link import MAX_ANSWERS, Feed, feed_of
@@ -210,14 +211,55 @@ def test_a_ping_is_answered_with_the_last_change_that_was_sent() -> None:
     watched(main)
 
 
-def test_stop_stops_the_session_and_is_answered() -> None:
+@pytest.mark.parametrize(
+    ("op", "more", "done"),
+    [
+        ("stop", {}, ("stop",)),
+        ("pause", {}, ("pause",)),
+        ("resume", {}, ("resume",)),
+        ("cancel", {"call": "call_0003"}, ("cancel", "call_0003")),
+    ],
+)
+def test_a_button_gives_its_order_and_is_answered(
+    op: str, more: dict[str, str], done: tuple[str, ...]
+) -> None:
     async def main(session: FakeSession, feed: Feed) -> None:
         front = Front(feed)
-        front.say("stop", id="view-a-0")
+        front.say(op, id="view-a-0", **more)
         await asyncio.sleep(BATCH)
 
-        assert session.stops == 1
+        assert session.orders == [done]
         assert front.of("ack") == [{"op": "ack", "id": "view-a-0"}]
+
+    watched(main)
+
+
+def test_m97_an_approval_is_answered_in_the_name_of_the_view() -> None:
+    async def main(session: FakeSession, feed: Feed) -> None:
+        front = Front(feed)
+        front.say("approve", id="view-a-0", approval="ap-0001")
+        front.say("deny", id="view-a-1", approval="ap-0002", reason="no")
+        await asyncio.sleep(BATCH)
+
+        assert session.room.answers == [
+            ("approve", "ap-0001", "view"),
+            ("deny", "ap-0002", "no", "view"),
+        ]
+        assert [ack["id"] for ack in front.of("ack")] == ["view-a-0", "view-a-1"]
+
+    watched(main)
+
+
+def test_m97_who_was_too_late_alone_reads_why() -> None:
+    async def main(session: FakeSession, feed: Feed) -> None:
+        late, other = Front(feed), Front(feed)
+        session.room.too_late = AlreadyAnswered("ap-0001", "approved", "%approve")
+        late.say("deny", id="view-a-0", approval="ap-0001")
+        await asyncio.sleep(BATCH)
+
+        words = "ap-0001 was already approved by %approve; that stands."
+        assert late.of("refused") == [{"op": "refused", "id": "view-a-0", "words": words}]
+        assert other.of("refused") == []
 
     watched(main)
 

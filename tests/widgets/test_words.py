@@ -52,6 +52,10 @@ def test_a_failure_says_the_same() -> None:
     assert wording.KEPT.format(name="${ctx.name}") in source
 
 
+def test_a_question_says_the_same() -> None:
+    assert f'ASK = "{wording.ASK}"' in (STATIC / "calls.js").read_text("utf-8")
+
+
 def test_durations_and_numbers_read_the_same() -> None:
     seconds = [0, 0.01, 0.05, 0.84, 2, 9.94, 9.96, 59.4, 59.6, 112, 3599, 3600, 7500]
     tokens = [0, 1, 999, 1000, 2149, 18_400, 999_949, 999_950, 1_300_000]
@@ -72,6 +76,10 @@ def test_the_status_reads_the_same() -> None:
         {"status": "waiting"},
         {"status": "waiting", "calls": 1},
         {"status": "waiting", "calls": 2},
+        {"status": "waiting", "calls": 2, "asks": 1},
+        {"status": "waiting", "asks": 2},
+        {"status": "idle", "asks": 1},
+        {"status": "running", "turn": 4, "asks": 1},
         {"status": "paused"},
         {"status": "failed", "turn": 5},
         {"status": "capped"},

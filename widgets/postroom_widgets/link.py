@@ -30,7 +30,10 @@ BEAT_SECONDS: Final = 1.0
 """While a session runs, its views hear at least this often that the loop is alive."""
 MAX_ANSWERS: Final = 1000
 """Words of readers whose answer is kept, in case they did not hear it."""
+BY: Final = "view"
+"""Through what an approval is answered here."""
 
+_ORDERS: Final = ("stop", "pause", "resume", "cancel", "approve", "deny")
 _log = logging.getLogger(__name__)
 
 
@@ -125,8 +128,8 @@ class Feed:
                 reader.listening = False
             case "send":
                 self._accept(reader, message)
-            case "stop":
-                self.session.room.task(self._stop(reader, message), f"stop {self.session.name}")
+            case str(op) if op in _ORDERS:
+                self.session.room.task(self._order(reader, message), f"{op} {self.session.name}")
             case other:
                 _log.warning("a view of %s asked for %r", self.session.name, other)
 
@@ -213,15 +216,32 @@ class Feed:
             self._answers[id] = answer
         self._tell(answer)
 
-    async def _stop(self, reader: Reader, message: Message) -> None:
+    async def _order(self, reader: Reader, message: Message) -> None:
+        """Do what a button says; whoever was too late reads why."""
         try:
-            done = self.session.stop()
-            if asyncio.iscoroutine(done) or asyncio.isfuture(done):
-                await done
+            self._do(str(message["op"]), message)
         except PostroomError as error:
             reader.post({"op": "refused", "id": message.get("id"), "words": str(error)})
         else:
             reader.post({"op": "ack", "id": message.get("id")})
+
+    def _do(self, op: str, message: Message) -> None:
+        session = self.session
+        match op:
+            case "cancel":
+                session.cancel(str(message.get("call")))
+            case "approve":
+                session.room.approve(str(message.get("approval")), by=BY)
+            case "deny":
+                session.room.deny(
+                    str(message.get("approval")), str(message.get("reason") or ""), by=BY
+                )
+            case "pause":
+                session.pause()
+            case "resume":
+                session.resume()
+            case _:
+                session.stop()
 
 
 _feeds: "WeakValueDictionary[tuple[int, SessionId], Feed]" = WeakValueDictionary()

@@ -15,7 +15,7 @@ from postroom_widgets.static_text import static_text
 from postroom_widgets.view_rows import Row, clipped
 from postroom_widgets.watched import Watched
 
-SCRIPTS: Final = ("kit", "outbox", "store", "calls", "rows", "feed", "composer", "session")
+SCRIPTS: Final = ("kit", "outbox", "store", "calls", "rows", "feed", "strip", "composer", "session")
 SHEETS: Final = ("tokens", "views", "session")
 
 SNAPSHOT_ROWS: Final = 50

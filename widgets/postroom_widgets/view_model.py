@@ -16,6 +16,7 @@ from postroom_widgets.view_rows import (
     Row,
     call_fields,
     clipped,
+    decision_words,
     mail_fields,
     placeholder,
     seconds_between,
@@ -26,6 +27,9 @@ from postroom_widgets.view_state import OPEN_CALL, UNREAD, RowTable, Run, ViewSt
 # Places inside one exchange: its mark, its mail by ``seq``, the model's turn, the calls of it.
 _MARK: Final = 0
 _TURN: Final = 2**40
+
+_INTERRUPTED: Final = "interrupted"
+"""Why a call goes on without its turn, in its placeholder."""
 
 _ANSWERED: Final = ("answer", "budget")
 _UNFINISHED: Final = ("failed", "paused", "interrupted")
@@ -55,14 +59,20 @@ class _Draft:
         self.table = RowTable(state.rows, state.version)
         self.head, self.queued = dict(state.head), dict(state.queued)
         self.mail, self.ended = dict(state.mail), dict(state.ended)
-        self.open_calls, self.slot_calls = set(state.open_calls), state.slot_calls
+        self.open_calls, self.asking = set(state.open_calls), set(state.asking)
+        self.slot_calls = state.slot_calls
         self.seq, self.slot, self.asked_at = state.seq, state.slot, state.asked_at
         self.live, self.run = state.live, state.run
 
     def done(self) -> ViewState:
+        counts = {
+            "unread": len(self.queued),
+            "calls": len(self.open_calls),
+            "asks": len(self.asking),
+        }
         return replace(
             self.state,
-            head=self.head | {"unread": len(self.queued), "calls": len(self.open_calls)},
+            head=self.head | counts,
             rows=self.table.rows,
             version=self.table.version,
             seq=self.seq,
@@ -74,6 +84,7 @@ class _Draft:
             queued=self.queued,
             mail=self.mail,
             open_calls=frozenset(self.open_calls),
+            asking=frozenset(self.asking),
             ended=self.ended,
         )
 
@@ -108,6 +119,8 @@ class _Draft:
             case EventKind.TOOL_STARTED | EventKind.TOOL_COMPLETED | EventKind.CALLS_DEFERRED:
                 if "call" in data:
                     self.call(data["call"])
+            case EventKind.APPROVAL_REQUESTED | EventKind.APPROVAL_RESOLVED:
+                self.approval(data["approval"])
             case EventKind.TOOL_PROGRESS:
                 self.progress(data)
             case EventKind.TEXT_DELTA:
@@ -121,12 +134,14 @@ class _Draft:
 
     def accepted(self, envelope: Mapping[str, Json]) -> None:
         row = mail_fields(envelope, self.state.session, self.people)
-        if envelope["body"].get("kind") == "tool_call_finished":
-            held = self.table.get(f"c:{row['call']}")
-            if not held.get("hold"):
-                self.ended[row["call"]] = envelope  # its result is the reply of the call itself
-                return
-            self.table.put(held["key"], {"mail": row["id"]})
+        kind, of = envelope["body"].get("kind"), self.table.get(f"c:{row.get('call')}")
+        if kind == "tool_call_finished" and not of.get("hold"):
+            self.ended[row["call"]] = envelope  # its result is the reply of the call itself
+            return
+        if of and kind in ("tool_call_finished", "continuation_result"):
+            self.table.put(of["key"], {"mail": row["id"]})
+        if row.get("control") == "release":
+            return  # the row of the call tells who answered
         if row.get("control"):
             self.mail[row["id"]] = row["key"]
             self.table.put(row["key"], {**row, "o": [self.seq, _MARK], "state": "read"})
@@ -138,6 +153,8 @@ class _Draft:
         self.queued[row["seq"]] = row["key"]
         of = self.table.get(f"c:{row.get('call')}")
         place = {"o": [UNREAD, row["seq"]], "state": "queued", "turn_of_call": of.get("turn")}
+        if row.get("result") and of.get("state") == "denied":
+            place["result"] = "denied"
         self.table.put(row["key"], {**row, **place})
 
     def delivered(self, seq: int, turn: int, slot: int) -> None:
@@ -152,26 +169,31 @@ class _Draft:
     # ── Turns ──
 
     def heard(self, at: str, turn: Mapping[str, Json]) -> None:
-        """Take a user turn: mail is read, calls get their replies, the model is asked."""
+        """Take a user turn: mail is read, calls get their replies, the model is asked.
+
+        One that was there already is amended: it moves here, with the mail that came too.
+        """
         index = int(turn["index"])
         self.head["turn"] = index + 1
         self.slot, self.slot_calls, self.asked_at = self.seq, 0, at
-        detached = sum(self.replied(message) for message in turn.get("results") or ())
+        why = [self.replied(message) for message in turn.get("results") or ()]
         mail = turn.get("mail") or ()
         for envelope in mail:
             if f"m:{envelope['seq']}" not in self.table.rows:  # a call's, thought to be silent
                 self.ended.pop(envelope["body"].get("call", ""), None)
                 self.queue(mail_fields(envelope, self.state.session, self.people))
             self.delivered(envelope["seq"], index, self.slot)
-        self.mark(index, [self.table.get(f"m:{e['seq']}") for e in mail], detached, turn)
+        self.mark(index, [self.table.get(f"m:{e['seq']}") for e in mail], why, turn)
         self.stream(index + 1, at)
 
     def mark(
-        self, index: int, mail: Sequence[Row], detached: int, turn: Mapping[str, Json]
+        self, index: int, mail: Sequence[Row], why: Sequence[str], turn: Mapping[str, Json]
     ) -> None:
         urgent = [row for row in mail if row.get("interrupt")]
+        place: float = _MARK
         if urgent:
-            by = urgent[0]
+            by, detached = urgent[0], why.count(_INTERRUPTED)
+            place = by["seq"] - 0.5  # right above the mail that did it
             what = {"mark": "interrupt", "by": by["name"], "id": by["id"], "detached": detached}
         elif mail and 0 < self.run.first_turn < index:
             what = {"mark": "inbox", "count": len(mail), "turn": index}
@@ -179,23 +201,24 @@ class _Draft:
             what = {"mark": turn["provenance"]}
         else:
             return
-        self.table.put(f"x:{index}", {"kind": "mark", "o": [self.slot, _MARK], **what})
+        self.table.put(f"x:{index}", {"kind": "mark", "o": [self.slot, place], **what})
 
-    def replied(self, message: Mapping[str, Json]) -> bool:
-        """Take one tool message; tell whether it says that the call was detached."""
+    def replied(self, message: Mapping[str, Json]) -> str:
+        """Take one tool message; return why its call goes on without the turn, '' if it ended."""
         call, state = message["call"], str(message.get("state", ""))
         row = self.table.get(f"c:{call}")
         envelope = self.ended.pop(call, None)
         if not row:
-            return False
-        if state == "running":
-            self.table.put(row["key"], {"hold": placeholder(str(message.get("content", "")))})
+            return ""
+        if state in ("running", "deferred"):
+            why = placeholder(str(message.get("content", "")))
+            self.table.put(row["key"], {"hold": why})
             if envelope is not None:  # it ended between the two
                 self.accepted(envelope)
-            return True
+            return why
         if row.get("state") in OPEN_CALL:
             self.call({"id": call, "state": state, "result": message.get("content")})
-        return False
+        return ""
 
     def stream(self, index: int, at: str) -> None:
         self.quiet()
@@ -261,7 +284,9 @@ class _Draft:
         if key not in self.table.rows:
             self.requested(int(self.head.get("turn", 0)), call)
         row = self.table.get(key)
-        fields = call_fields(call)
+        fields = {"reason": None, **call_fields(call)}
+        if fields["state"] == "failed" and row.get("denied"):
+            fields["state"] = "denied"
         if row.get("tool") == SEND_TOOL and fields["state"] == "completed":
             args = row.get("args", {})
             fields |= sent_fields(args, call.get("result"), self.people)
@@ -273,7 +298,16 @@ class _Draft:
         self.state_of(self.table.put(key, fields))
 
     def state_of(self, row: Row) -> None:
-        (self.open_calls.add if row["state"] in OPEN_CALL else self.open_calls.discard)(row["key"])
+        key, state = row["key"], row["state"]
+        (self.open_calls.add if state in OPEN_CALL else self.open_calls.discard)(key)
+        (self.asking.add if state == "deferred" else self.asking.discard)(key)
+
+    def approval(self, approval: Mapping[str, Json]) -> None:
+        key = f"c:{approval.get('call')}"
+        if key in self.table.rows:
+            denied = approval.get("state") == "denied"
+            told = {"decided": decision_words(approval), "denied": denied}
+            self.table.put(key, {"approval": approval.get("id"), **told})
 
     def progress(self, data: Mapping[str, Json]) -> None:
         key = f"c:{data.get('call')}"

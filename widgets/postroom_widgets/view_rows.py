@@ -28,8 +28,9 @@ _CONTROLS: Final = {
     "resume": "resume",
     "stop_run": "stop",
     "cancel_calls": "cancel",
-    "release": "answer to a request",
 }
+
+_ANSWERED_BY: Final = {"view": "in a view", "api": "from Python"}
 
 
 def lean(row: Mapping[str, Any]) -> Row:
@@ -105,9 +106,14 @@ def words(body: Mapping[str, Json], people: People) -> str:
         case "notification":
             return str(body.get("content", ""))
         case "control":
-            return _CONTROLS.get(control_tag(body), control_tag(body))
+            return " ".join([_CONTROLS.get(tag := control_tag(body), tag), *_ids(body)])
         case other:
             return f"mail of a kind this version does not know: {other}"
+
+
+def _ids(body: Mapping[str, Json]) -> list[str]:
+    message = body.get("message")
+    return list(message.get("ids") or ()) if isinstance(message, Mapping) else []
 
 
 def control_tag(body: Mapping[str, Json]) -> str:
@@ -154,12 +160,26 @@ def call_fields(call: Mapping[str, Json]) -> Row:
     return lean(
         {
             "state": state,
+            "reason": call.get("reason") if state == "deferred" else "",
             "started": call.get("started_at"),
             "seconds": seconds_between(call.get("started_at"), call.get("ended_at")),
             ("result" if state == "completed" else "error"): text,
             "more": more,
         }
     )
+
+
+def decision_words(approval: Mapping[str, Json]) -> str:
+    """Return how an approval was answered: ``approved by %approve``, ``denied in a view: why``."""
+    state, by = str(approval.get("state", "pending")), str(approval.get("answered_by") or "")
+    if state not in ("approved", "denied", "completed"):
+        return ""
+    how = _ANSWERED_BY.get(by, f"by {by}" if by else "")
+    what = "result given" if state == "completed" else state
+    decision = approval.get("decision")
+    why = f": {decision}" if state == "denied" and decision else ""
+    edited = ", arguments edited" if isinstance(decision, Mapping) else ""
+    return f"{what} {how}{edited}{why}"
 
 
 def sent_fields(arguments: Mapping[str, Json], result: Json, people: People) -> Row:
@@ -177,10 +197,12 @@ def sent_fields(arguments: Mapping[str, Json], result: Json, people: People) -> 
 
 
 def placeholder(content: str) -> str:
-    """Return why a call was detached, out of the tool message that says so."""
+    """Return why a call goes on without its turn, out of the tool message that says so."""
     try:
         parsed = json.loads(content)
     except ValueError:
         parsed = None
+    if isinstance(parsed, dict) and parsed.get("status") == "deferred":
+        return "asked you first"
     reason = parsed.get("detached") if isinstance(parsed, dict) else None
     return str(reason or content.strip().partition("\n")[0])[:200]

@@ -35,7 +35,7 @@ class ViewState:
     session: SessionId
     head: Row
     """``name``, ``id``, ``agent``, ``model``, ``status``, ``turn``, ``unread``, ``calls``,
-    ``tokens``, ``end`` (why the last run ended), ``parent``, ``at`` (the last
+    ``asks`` (calls that wait for a person), ``tokens``, ``end`` (why the last run ended), ``parent``, ``at`` (the last
     event's time) and ``needs`` (what it is short of to run)."""
     rows: dict[str, Row] = field(default_factory=dict)
     """By key, the least recently changed first."""
@@ -58,6 +58,8 @@ class ViewState:
     """Keys of mail by its id."""
     open_calls: frozenset[str] = frozenset()
     """Keys of calls that have not ended and do not wait for a person."""
+    asking: frozenset[str] = frozenset()
+    """Keys of calls that wait for a person."""
     ended: Mapping[str, Json] = field(default_factory=dict)
     """Mail of calls that ended while attached, by call: their result is in the call's row."""
 

@@ -23,6 +23,14 @@ class WatchedRoom(Protocol):
         """Whether it was closed: nothing can be read or sent any more."""
         ...
 
+    def approve(self, id: str, *, by: str) -> object:
+        """Let a call that waits for its owner run; blocks for milliseconds."""
+        ...
+
+    def deny(self, id: str, reason: str, *, by: str) -> object:
+        """Keep it from running."""
+        ...
+
     def hop(self, function: Callable[..., object], *args: Any) -> None:
         """Run ``function`` on the room's loop; from any thread."""
         ...
@@ -94,4 +102,16 @@ class Watched(Protocol):
 
     def stop(self) -> object:
         """End its run."""
+        ...
+
+    def pause(self) -> object:
+        """Stop its run at the next receive point."""
+        ...
+
+    def resume(self) -> object:
+        """Let it run again."""
+        ...
+
+    def cancel(self, *calls: str) -> object:
+        """Cancel calls of it."""
         ...

@@ -20,7 +20,11 @@ CALL_STATES: Final = {
     "cancelled": "cancelled",
     "timed_out": "timed out",
     "orphaned": "orphaned",
+    "denied": "denied",
 }
+
+ASK: Final = "Runs only if you approve."
+"""Said under a call that waits for its owner."""
 
 END_REASONS: Final = {
     "answer": "final answer",
@@ -84,6 +88,9 @@ def status_words(head: Row) -> str:
         return f"running · turn {turn}"
     if status == "waiting" and head.get("calls"):
         return f"waiting · {plural(head['calls'], 'call')}"
+    if status in ("waiting", "idle") and head.get("asks"):
+        n = head["asks"]
+        return f"{status} · {plural(n, 'call waits', 'calls wait')} for you"
     if status == "idle" and head.get("end") == "stopped":
         return "idle · stopped"
     if status == "failed" and turn:
@@ -102,6 +109,8 @@ def facts(head: Row) -> list[str]:
         told.append(f"{head['unread']} unread")
     if head.get("calls"):
         told.append(plural(head["calls"], "call") + " running")
+    if head.get("asks"):
+        told.append(f"{head['asks']} waiting for you")
     if head.get("tokens"):
         told.append(f"{count(head['tokens'])} tokens")
     return told
@@ -118,9 +127,11 @@ def flags(mail: Row) -> list[str]:
         told.append(f"re {mail['re']}")
     if mail.get("result"):
         turn = mail.get("turn_of_call")
-        of = f" of the call in turn {turn}" if turn else ""
         state = str(mail["result"])
-        told.append(f"result{of}" if state == "completed" else CALL_STATES.get(state, state) + of)
+        if state == "completed":
+            told.append(f"result of the call in turn {turn}" if turn else "result")
+        else:
+            told.append(CALL_STATES.get(state, state) + (f" call of turn {turn}" if turn else ""))
     if mail.get("hops"):
         told.append(plural(mail["hops"], "hop"))
     if mail.get("expects"):
@@ -162,16 +173,27 @@ def call_note(call: Row) -> str:
     """Return what a call's second line says; '' when it has none."""
     if sent := call.get("sent"):
         return f"{sent.get('mail', 'mail')} to {sent.get('name', sent.get('to', ''))}"
-    if call.get("error"):
-        return str(call["error"]).strip().partition("\n")[0]
+    told = []
+    if call["state"] == "deferred":
+        how = f" %approve {call['approval']}" if call.get("approval") else ""
+        return " · ".join(filter(None, [call.get("reason"), f"{ASK}{how}"]))
+    if call.get("error") and call["state"] not in ("cancelled", "denied"):
+        told.append(str(call["error"]).strip().partition("\n")[0])
+    if call.get("decided"):
+        told.append(str(call["decided"]))
     if call.get("hold"):
         result = f" → result in {call['mail']}" if call.get("mail") else ""
-        return f"placeholder: {call['hold']}{result}"
-    if progress := call.get("progress"):
-        done, total = progress.get("done", 0), progress.get("total")
-        share = f"{done:g} of {total:g}" if total else f"{done:g}"
-        return " · ".join(part for part in (share, progress.get("text")) if part)
-    return ""
+        told.append(f"placeholder: {call['hold']}{result}")
+    return " · ".join(filter(None, [*told, progress_words(call.get("progress"))]))
+
+
+def progress_words(progress: Row | None) -> str:
+    """Return a report of a call: ``5 of 8 · 19 commits left``; '' for none."""
+    if not progress:
+        return ""
+    done, total = progress.get("done", 0), progress.get("total")
+    share = f"{done:g} of {total:g}" if total else f"{done:g}" if done else ""
+    return " · ".join(part for part in (share, progress.get("text")) if part)
 
 
 def turn_facts(turn: Row) -> str:

@@ -92,6 +92,7 @@ def room_status(desk: Desk) -> RoomStatus:
         sessions=dict(sorted(by_status.items())),
         unread=int(str(told["unread"])),
         calls=int(str(told["calls"])),
+        approvals=tuple(approval.id for approval in room.approvals()),
         agents=tuple(agent.slug for agent in room.agents()),
         kernel=kernel_words(ipykernel_version(desk)),
     )

@@ -7,7 +7,7 @@ from IPython.core.magic import magics_class
 
 from postroom.arguments import Parsed
 from postroom.caller import Use, caller
-from postroom.catalogue import AGENT, CLOSE, RESUME, SPAWN, STOP, WATCH
+from postroom.catalogue import AGENT, CLOSE, PAUSE, RESUME, SPAWN, STOP, WATCH
 from postroom.display import Receipts
 from postroom.grammar import Magic, Names, Value
 from postroom.magics.base import DeskMagics, NotYet, magic, say, usage
@@ -115,6 +115,14 @@ class SessionMagics(DeskMagics):
                 )
         for session in self._named(WATCH, parsed):
             self.desk.show_view(session)
+
+    @magic(PAUSE)
+    def pause(self, line: str, local_ns: Mapping[str, Any] | None = None) -> Any:
+        """See ``catalogue.PAUSE``."""
+        looked = caller()
+        parsed = self.read(PAUSE, line, local_ns)
+        receipts = Receipts(session.pause() for session in self._named(PAUSE, parsed))
+        return self.give(receipts[0] if len(receipts) == 1 else receipts, parsed, looked)
 
     @magic(STOP)
     def stop(self, line: str, local_ns: Mapping[str, Any] | None = None) -> Any:

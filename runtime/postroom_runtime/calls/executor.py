@@ -1,22 +1,108 @@
 """Run each call as a task of its own, and end it in the table whatever happens."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Container, Coroutine, Mapping, MutableMapping, Sequence
+from contextlib import nullcontext, suppress
 from contextvars import Context, copy_context
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from postroom_runtime.calls.context import CURRENT, CallContext
+from postroom_runtime.calls.hooks import Hooks
+from postroom_runtime.calls.middleware import (
+    CallInput,
+    Done,
+    Outcome,
+    Surroundings,
+    TimedOut,
+    Yielded,
+    compose,
+)
+from postroom_runtime.calls.policy import (
+    AppliedPolicy,
+    Before,
+    Defer,
+    Label,
+    Policy,
+    Timeout,
+    apply,
+)
+from postroom_runtime.calls.processes import ProcessFailed
 from postroom_runtime.calls.table import CallTable
 from postroom_runtime.calls.threads import in_thread
 from postroom_runtime.calls.tool import BadArguments, Tool, as_json
-from postroom_runtime.contracts.call import CallState, ToolRequest
+from postroom_runtime.contracts.approval import Approval
+from postroom_runtime.contracts.call import Call, CallState, Progress, ToolRequest
 from postroom_runtime.contracts.errors import PostroomError, StoreFailed
 from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.ids import CallId, SessionId
+from postroom_runtime.contracts.journal import Record
 
 _RETRY_SECONDS = (0.1, 0.5, 2.0, 5.0)
 """Between tries to store a result that the disk refused: a result is never dropped."""
+
+REALTIME_SECONDS = 120.0
+"""How long the agent's own ``approve`` may take to say yes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A call with what the policy makes of it."""
+
+    request: ToolRequest
+    tool: Tool | None
+    """None when there is no such tool."""
+    known: tuple[str, ...]
+    """The names there are."""
+    applied: AppliedPolicy
+
+    @property
+    def own(self) -> bool:
+        """Whether the tool is one of Postroom's own."""
+        return self.tool is not None and bool(self.tool.toolbox)
+
+
+class Desk(Protocol):
+    """What running calls need of the session and the room."""
+
+    @property
+    def agent(self) -> str:
+        """The slug of the agent."""
+        ...
+
+    def policy(self) -> Policy:
+        """The agent's policy as defined now."""
+        ...
+
+    def approve(self) -> Callable[..., Any] | None:
+        """What the agent asks before each call, if anything."""
+        ...
+
+    def hook_tools(self) -> Mapping[str, Tool]:
+        """Tools that hooks may name, visible to the model or not."""
+        ...
+
+    def time_limit(self) -> float | None:
+        """The agent's time limit for calls without one of their own, in seconds."""
+        ...
+
+    def ask(self, call: CallId, tool: str, arguments: Json, reason: str) -> Approval:
+        """Return a new question to the owner, to be stored with the call that waits for it."""
+        ...
+
+    def asked(self, approval: Approval) -> None:
+        """The question is stored: put it before the owner."""
+        ...
+
+    def cancelled(self, token: str) -> Sequence[Record] | None:
+        """Return what closes the question of a call that ends unanswered; None when it has its result."""
+        ...
+
+    def progressed(self, call: CallId, progress: Progress) -> None:
+        """Tell the listeners of a report."""
+        ...
 
 
 class Executor:
@@ -26,8 +112,9 @@ class Executor:
         session: Whose calls.
         table: Where they stand.
         max_concurrency: How many run at the same time; the others are pending.
+        desk: What they need of the session.
         context: The context their tasks run in; a copy is made for each.
-        on_failure: Called on the loop when ``failure`` was set.
+        changed: Called on the loop when a task has ended, or ``failure`` was set.
     """
 
     def __init__(
@@ -35,88 +122,252 @@ class Executor:
         session: SessionId,
         table: CallTable,
         max_concurrency: int,
+        desk: Desk,
         context: Context | None = None,
-        on_failure: Callable[[], None] = lambda: None,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
-        self._session, self._table, self._context = session, table, context
-        self._on_failure = on_failure
+        self._session, self._table, self._context, self._desk = session, table, context, desk
+        self._changed = changed
         self.max_concurrency = max_concurrency
         self._slots = asyncio.Semaphore(max_concurrency)
         self._tasks: dict[CallId, asyncio.Task[None]] = {}
+        self._cache: MutableMapping[str, Json] = {}
+        self._hooks = Hooks(self._run_hook_tool, self._trace)
         self.failure: BaseException | None = None
         """Why a call could not be ended in the store; the step that waits for it raises this."""
+
+    # ── starting ──
 
     def free(self) -> int:
         """Return how many calls could start at once."""
         return max(0, self.max_concurrency - len(self._tasks))
 
-    def start(self, requests: Sequence[ToolRequest], tools: Mapping[str, Tool]) -> None:
+    @property
+    def busy(self) -> bool:
+        """Whether a call runs or waits to run."""
+        return bool(self._tasks)
+
+    def work(self, request: ToolRequest, tools: Mapping[str, Tool]) -> Work:
+        """Return what the policy makes of a call."""
+        tool = tools.get(request.tool)
+        applied = apply(
+            self._desk.policy(),
+            request.tool,
+            request.arguments,
+            toolbox=tool.toolbox if tool else "",
+            attach_seconds=tool.attach_seconds if tool else None,
+        )
+        return Work(request, tool, tuple(sorted(tools)), applied)
+
+    def start(self, works: Sequence[Work]) -> None:
         """Start calls whose records are stored and entered in the table, each as a task."""
-        for request in requests:
-            context = (self._context or copy_context()).copy()
-            context.run(CURRENT.set, CallContext(self._session, request.id))
-            task = asyncio.get_running_loop().create_task(
-                self._run(request, tools), name=f"postroom:{request.id}", context=context
-            )
-            self._tasks[request.id] = task
-            task.add_done_callback(partial(self._ended, request.id))
+        for work in works:
+            self._start(work.request.id, self._run(work))
+
+    def _start(self, id: CallId, run: Coroutine[Any, Any, None]) -> None:
+        loop = asyncio.get_running_loop()
+        context = (self._context or copy_context()).copy()
+
+        def report(progress: Progress) -> None:
+            # A thread that nobody waits for any more may outlive the loop.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._report, id, progress)
+
+        context.run(CURRENT.set, CallContext(self._session, id, report))
+        task = loop.create_task(run, name=f"postroom:{id}", context=context)
+        self._tasks[id] = task
+        task.add_done_callback(partial(self._ended, id))
 
     def _ended(self, id: CallId, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(id, None)
+        if self._tasks.get(id) is task:
+            del self._tasks[id]
         if not task.cancelled() and (error := task.exception()) is not None:
             self.failure = error
-            self._on_failure()
+        self._changed()
+
+    # ── ending from outside ──
 
     async def cancel(self, id: CallId, state: CallState = CallState.CANCELLED) -> bool:
-        """End a call now; what it still returns is discarded. False when it had ended."""
-        task, call = self._tasks.get(id), self._table.get(id)
-        if task is None or call is None or call.state.final:
+        """End a call now; what it still returns is discarded. False when it had ended (M-68)."""
+        call = self._table.get(id)
+        if call is None or call.state.final:
             return False
         why = f"{state}: the call was ended before its result"
-        ended = await _insist(partial(self._table.end, id, state, why))
-        task.cancel()
+        ended = await _insist(partial(self._table.end, id, state, why, self._question))
+        if (task := self._tasks.get(id)) is not None:
+            task.cancel()
         return ended
+
+    def _question(self, call: Call) -> Sequence[Record] | None:
+        return self._desk.cancelled(call.token) if call.state is CallState.DEFERRED else ()
+
+    async def cancel_all(self) -> None:
+        """End every call that runs, waits to run or waits for the owner."""
+        for call in (*self._table.open_calls(), *self._table.deferred()):
+            await self.cancel(call.id)
 
     def abandon(self) -> None:
         """Cancel every task and store nothing: the room closes. Recovery tells what became of them."""
         for task in tuple(self._tasks.values()):
             task.cancel()
 
-    async def cancel_all(self) -> None:
-        """End every call that runs or waits to run."""
-        for id in tuple(self._tasks):
-            await self.cancel(id)
+    # ── approvals ──
 
-    async def _run(self, request: ToolRequest, tools: Mapping[str, Tool]) -> None:
-        async with self._slots:
-            if not await _insist(partial(self._table.start, request.id)):
+    def release(
+        self, id: CallId, tools: Mapping[str, Tool], decision: str, arguments: Json, reason: str
+    ) -> None:
+        """Let a deferred call go on, or end it as denied (M-114).
+
+        The hook that deferred it and those above it are not asked again; all else that wraps the call
+        does, from the start: a cut of the result that is listed first would be lost otherwise.
+        """
+        call = self._table.get(id)
+        if call is None or call.state is not CallState.DEFERRED or id in self._tasks:
+            return
+        if decision != "approved":
+            words = f"Tool '{call.tool}' was not approved{f': {reason}' if reason else '.'}"
+            self._start(id, self._deny(id, words))
+            return
+        given = call.arguments if arguments is None else arguments
+        request = ToolRequest(tool=call.tool, arguments=given, id=id)
+        work = self.work(request, tools)
+        if call.policy is not None:
+            # What wrapped it when it was asked for goes on wrapping it, whatever the policy says now.
+            work = replace(work, applied=AppliedPolicy.from_json(call.policy))
+        self._start(id, self._run(work, below=call.below, released=True))
+
+    async def _deny(self, id: CallId, words: str) -> None:
+        await _insist(partial(self._table.end, id, CallState.FAILED, words))
+
+    # ── running ──
+
+    async def _run(self, work: Work, *, below: int = 0, released: bool = False) -> None:
+        id = work.request.id
+        # Postroom's own tools take no place from those that work: they look at calls, end them or wait
+        # for them, and must not stand in line behind the calls that they are about.
+        async with nullcontext() if work.own else self._slots:
+            if not await _insist(partial(self._table.start, id)):
                 return
-            state, result = await self._outcome(request, tools)
-        await _insist(partial(self._table.end, request.id, state, result))
+            outcome = await self._outcome(work, below, released)
+        if isinstance(outcome, Yielded):
+            await self._defer(work, outcome)
+        else:
+            await _insist(partial(self._table.end, id, *outcome))
+
+    async def _defer(self, work: Work, yielded: Yielded) -> None:
+        id = work.request.id
+        approval = self._desk.ask(id, work.request.tool, yielded.arguments, yielded.reason)
+        if await _insist(partial(self._table.defer, id, approval, yielded.below)):
+            # Over as of now, not when this task is: an answer may come before that.
+            del self._tasks[id]
+            self._desk.asked(approval)
 
     async def _outcome(
-        self, request: ToolRequest, tools: Mapping[str, Tool]
-    ) -> tuple[CallState, Json]:
+        self, work: Work, below: int, released: bool
+    ) -> tuple[CallState, Json] | Yielded:
+        request = work.request
         if request.malformed:
             return CallState.FAILED, f"{request.tool} was not called: {request.malformed}"
-        if (tool := tools.get(request.tool)) is None:
-            known = ", ".join(sorted(tools)) or "none"
+        if work.tool is None:
+            known = ", ".join(work.known) or "none"
             return CallState.FAILED, f"there is no tool {request.tool!r}; yours: {known}."
+        call = CallInput(
+            session=self._session,
+            call=request.id,
+            agent=self._desk.agent,
+            tool=request.tool,
+            arguments=dict(request.arguments),
+        )
         try:
-            kwargs = tool.arguments(request.arguments)
-            if tool.is_async:
-                returned = await tool.function(**kwargs)
-            else:
-                returned = await in_thread(tool.function, kwargs)
-            return CallState.COMPLETED, _result(returned)
-        except (BadArguments, PostroomError) as error:
+            outcome = await self._chain(work, work.tool, below, released)(call)
+        except (BadArguments, PostroomError, ProcessFailed) as error:
             return CallState.FAILED, str(error)
+        except TimedOut as error:
+            return CallState.TIMED_OUT, str(error)
         except asyncio.CancelledError:
             if _cancelled_from_outside():
                 raise
             return CallState.FAILED, "CancelledError: the tool's own task was cancelled"
         except BaseException as error:  # a tool may do anything, exit() included: it is a result
             return CallState.FAILED, f"{type(error).__name__}: {error}".rstrip(": ")
+        if isinstance(outcome, Yielded):
+            return outcome
+        return (CallState.FAILED if outcome.denied else CallState.COMPLETED), outcome.result
+
+    def _chain(self, work: Work, tool: Tool, below: int, released: bool) -> Any:
+        # The hooks before the tool have said what they had to say; all else wraps what is to come.
+        decorators = [
+            Label(label="passed") if place < below and isinstance(each, Before) else each
+            for place, each in enumerate(work.applied.decorators)
+        ]
+        around = Surroundings(
+            progress=self._trace,
+            cache=self._cache,
+            before=self._hooks.before,
+            after=self._hooks.after,
+        )
+        base: Any = partial(_call_tool, tool, () if released else work.request.arguments)
+        if not released and isinstance(work.applied.disposition, Defer):
+            base = partial(_always_ask, work.applied.disposition, len(work.applied.decorators))
+        chain = compose(decorators, base, around)
+        limit = self._desk.time_limit()
+        if limit is not None and not any(isinstance(d, Timeout) for d in decorators):
+            # The agent's own limit holds where the call has none (M-118).
+            chain = compose((Timeout(seconds=limit),), chain, around)
+        ask = self._desk.approve()
+        return chain if ask is None or released else partial(self._gate, ask, chain)
+
+    async def _gate(self, ask: Callable[..., Any], inner: Any, call: CallInput) -> Outcome:
+        """Ask the agent's ``approve``: anything but a yes within two minutes is a no."""
+        refusal = f"Tool '{call.tool}' was not approved."
+        try:
+            async with asyncio.timeout(REALTIME_SECONDS):
+                if inspect.iscoroutinefunction(ask):
+                    said = await ask(call.tool, call.arguments)
+                else:
+                    said = await in_thread(ask, {}, call.tool, call.arguments)
+                    # A lambda around a coroutine function: what it returns is no answer yet.
+                    said = await said if inspect.isawaitable(said) else said
+        except Exception as error:  # a gate that fails stays shut
+            self._trace(call.call, f"approve failed: {type(error).__name__}: {error}")
+            said = False
+        outcome: Outcome = await inner(call) if said else Done(refusal, denied=True)
+        return outcome
+
+    async def _run_hook_tool(self, name: str, seen: Mapping[str, Json]) -> Any:
+        tools = self._desk.hook_tools()
+        if (tool := tools.get(name)) is None:
+            raise LookupError(f"there is no tool {name!r} to ask; there are: {', '.join(tools)}")
+        wanted = tool.spec.parameters.get("properties", {})
+        given = {key: value for key, value in seen.items() if key in wanted}
+        if "call" in wanted:
+            given["call"] = dict(seen)
+        return await _returned(tool, tool.arguments(given))
+
+    # ── progress ──
+
+    def _trace(self, id: CallId, words: str) -> None:
+        self._report(id, Progress(done=0, text=words))
+
+    def _report(self, id: CallId, progress: Progress) -> None:
+        if self._table.report(id, progress):
+            self._desk.progressed(id, progress)
+
+
+async def _call_tool(tool: Tool, sent: Container[str], call: CallInput) -> Outcome:
+    # Bound values are merged here, below every hook. A rewrite that sets one has no effect (M-123);
+    # a model that sends one is told that there is no such argument.
+    given = {k: v for k, v in call.arguments.items() if k in sent or k not in tool.bound}
+    returned = await _returned(tool, tool.arguments(given))
+    return Done("done" if returned is None else as_json(returned))
+
+
+async def _returned(tool: Tool, kwargs: Mapping[str, Any]) -> Any:
+    return await (tool.function(**kwargs) if tool.is_async else in_thread(tool.function, kwargs))
+
+
+async def _always_ask(own: Defer, below: int, call: CallInput) -> Outcome:
+    return Yielded(own.reason, call.arguments, below)
 
 
 async def _insist(store: Callable[[], Coroutine[Any, Any, bool]]) -> bool:
@@ -132,7 +383,3 @@ async def _insist(store: Callable[[], Coroutine[Any, Any, bool]]) -> bool:
 def _cancelled_from_outside() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-def _result(returned: Any) -> Json:
-    return "done" if returned is None else as_json(returned)

@@ -4,12 +4,25 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
-from postroom_runtime.contracts.call import Call, CallState, ToolRequest
-from postroom_runtime.contracts.envelope import FromToolCall, Outgoing, ToolCallFinished
+from postroom_runtime.contracts.approval import Approval
+from postroom_runtime.contracts.call import Call, CallState, Progress, ToolRequest
+from postroom_runtime.contracts.envelope import (
+    ContinuationResult,
+    FromToolCall,
+    Outgoing,
+    ToolCallFinished,
+)
 from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.ids import CallId, SessionId
+from postroom_runtime.contracts.journal import Record
 from postroom_runtime.storage.protocol import Committed, Pending, Storage
+
+KEPT_PROGRESS = 50
+"""Reports kept per call (M-2)."""
+
+_OPEN = (CallState.PENDING, CallState.RUNNING)
 
 
 class CallTable:
@@ -55,13 +68,17 @@ class CallTable:
 
     def open_calls(self) -> list[Call]:
         """Return the calls that have not ended and are not deferred, oldest first."""
-        return [
-            call
-            for call in self._calls.values()
-            if call.state in (CallState.PENDING, CallState.RUNNING)
-        ]
+        return [call for call in self._calls.values() if call.state in _OPEN]
 
-    def opened(self, request: ToolRequest, *, running: bool) -> Call:
+    def deferred(self) -> list[Call]:
+        """Return the calls that wait for the owner, oldest first."""
+        return [call for call in self._calls.values() if call.state is CallState.DEFERRED]
+
+    def by_token(self, token: str) -> Call | None:
+        """Return the call with that continuation token, or None."""
+        return next((c for c in self._calls.values() if token and c.token == token), None)
+
+    def opened(self, request: ToolRequest, policy: Json, *, running: bool) -> Call:
         """Return the record of a new call, to be stored in the commit of its model turn."""
         return Call(
             id=request.id,
@@ -69,6 +86,7 @@ class CallTable:
             tool=request.tool,
             arguments=request.arguments,
             state=CallState.RUNNING if running else CallState.PENDING,
+            policy=policy,
             started_at=self._now() if running else None,
         )
 
@@ -77,25 +95,73 @@ class CallTable:
         self._calls[call.id] = call
         self._changed()
 
+    def report(self, id: CallId, progress: Progress) -> bool:
+        """Keep a report of an open call, the last 50; False when it has ended. Never stored (M-2)."""
+        call = self._calls.get(id)
+        if call is None or call.state.final:
+            return False
+        kept = (*call.progress, progress)[-KEPT_PROGRESS:]
+        self._calls[id] = replace(call, progress=kept)
+        self._changed()
+        return True
+
     async def start(self, id: CallId) -> bool:
-        """Mark a pending call running, stored.
+        """Mark a pending or released call running, stored.
 
         Returns:
             False when it has ended, or is just being ended: then it must not run.
 
         Raises:
-            StoreFailed: Nothing is stored; the call is as pending as before.
+            StoreFailed: Nothing is stored; the call stands as before.
         """
         call = self._calls[id]
-        if call.state is CallState.PENDING and id not in self._ending:
-            running = replace(call, state=CallState.RUNNING, started_at=self._now())
-            await self._store(running, ())
-            if self._calls[id] is call:
-                self.enter(running)
+        if call.state in (CallState.PENDING, CallState.DEFERRED) and id not in self._ending:
+            change: dict[str, Any] = {"state": CallState.RUNNING, "started_at": self._now()}
+            await self._store((replace(call, **change),), ())
+            self._change(id, call.state, **change)
         return not (self._calls[id].state.final or id in self._ending)
 
-    async def end(self, id: CallId, state: CallState, result: Json) -> bool:
-        """End a call: its final state and ``ToolCallFinished`` in one transaction.
+    async def defer(self, id: CallId, approval: Approval, below: int) -> bool:
+        """Park a call until its approval is answered, both in one transaction (M-114).
+
+        Returns:
+            False when it has ended meanwhile: nothing is stored then.
+        """
+        call = self._calls[id]
+        if call.state.final or id in self._ending:
+            return False
+        change: dict[str, Any] = {
+            "state": CallState.DEFERRED,
+            "token": approval.token,
+            "reason": approval.reason,
+            "arguments": approval.arguments,
+            "below": below,
+        }
+        # Whoever ends it meanwhile waits until this is stored, and ends a call that asks.
+        self._ending[id] = mine = asyncio.get_running_loop().create_future()
+        try:
+            await self._store((replace(call, **change), approval), ())
+            self._change(id, call.state, **change)
+        finally:
+            del self._ending[id]
+            mine.set_result(None)
+        return True
+
+    async def end(
+        self,
+        id: CallId,
+        state: CallState,
+        result: Json,
+        also: Callable[[Call], Sequence[Record] | None] = lambda call: (),
+    ) -> bool:
+        """End a call: its final state and its mail in one transaction.
+
+        Args:
+            id: The call.
+            state: A final state.
+            result: The result, or the failure in words.
+            also: Gives, of the call as it stands then, records to be stored with its end; None when
+                another end is on its way.
 
         Returns:
             False when another end came first; that one is stored by then, and this one is discarded.
@@ -106,37 +172,74 @@ class CallTable:
         while (first := self._ending.get(id)) is not None:
             await asyncio.wait([first])
         call = self._calls[id]
-        if call.state.final:
+        if call.state.final or (rows := also(call)) is None:
             return False
         self._ending[id] = mine = asyncio.get_running_loop().create_future()
         try:
-            ended = replace(call, state=state, result=result, ended_at=self._now())
-            await self._store(ended, (self._finished(ended),))
-            self._calls[id] = ended
+            change: dict[str, Any] = {"state": state, "result": result, "ended_at": self._now()}
+            ended = replace(call, **change)
+            await self._store((ended, *rows), (self._finished(ended),))
+            self._calls[id] = replace(self._calls[id], **change)
         finally:
             del self._ending[id]
             mine.set_result(None)
         self._changed()
         return True
 
+    def _change(self, id: CallId, was: CallState, **change: Any) -> None:
+        # Whoever changed its state meanwhile is right; what else it learned (progress) is kept.
+        if self._calls[id].state is was:
+            self._calls[id] = replace(self._calls[id], **change)
+        self._changed()
+
+    def unended(self) -> list[Call]:
+        """Return the calls that have not ended and are not just being ended, oldest first."""
+        return [
+            call
+            for call in self._calls.values()
+            if not call.state.final and call.id not in self._ending
+        ]
+
+    def closed(self, call: Call) -> tuple[Call, Outgoing]:
+        """Return the record and mail that end a call whose session is closed."""
+        why = f"{CallState.CANCELLED}: its session was closed"
+        ended = replace(call, state=CallState.CANCELLED, result=why, ended_at=self._now())
+        return ended, self._finished(ended)
+
     def orphan(self, call: Call) -> tuple[Call, Outgoing]:
         """Return the record and mail that end a call whose kernel died (M-71)."""
+        began = f" at {call.started_at:%Y-%m-%d %H:%M:%S} UTC" if call.started_at else ""
         ended = replace(
             call,
             state=CallState.ORPHANED,
-            result="orphaned: the kernel ended while this call ran; whether it took effect is unknown",
+            result=(
+                f"orphaned: the kernel ended while {call.tool} ran, started{began}; whether it took "
+                f"effect is unknown. Arguments: {dict(call.arguments)}"
+            ),
             ended_at=self._now(),
         )
-        return ended, replace(self._finished(ended), id=f"orphan-{call.id}")
+        body = ToolCallFinished(call.id, call.tool, ended.state, ended.result)
+        outgoing = Outgoing(
+            session=self._session, sender=FromToolCall(call.id), body=body, id=f"orphan-{call.id}"
+        )
+        return ended, outgoing
 
     def _finished(self, call: Call) -> Outgoing:
+        if call.token:
+            # The token names the envelope: its result is accepted once, whoever gives it (M-97).
+            return Outgoing(
+                session=self._session,
+                sender=FromToolCall(call.id),
+                body=ContinuationResult(call.token, call.id, call.tool, call.state, call.result),
+                id=f"cont-{call.token}",
+            )
         return Outgoing(
             session=self._session,
             sender=FromToolCall(call.id),
             body=ToolCallFinished(call.id, call.tool, call.state, call.result),
         )
 
-    def _store(self, call: Call, mail: Sequence[Outgoing]) -> Pending[Committed]:
+    def _store(self, rows: Sequence[Record], mail: Sequence[Outgoing]) -> Pending[Committed]:
         return self._storage.commit(
-            self._session, epoch=self._epoch, version=None, rows=(call,), mail=mail
+            self._session, epoch=self._epoch, version=None, rows=rows, mail=mail
         )

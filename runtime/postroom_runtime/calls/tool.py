@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from keyword import iskeyword
 from typing import Any, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -72,7 +73,7 @@ class Tool:
             )
             raise BadArguments(f"{self.name} was not called: {faults}.") from None
         kwargs = {
-            str(info.alias): getattr(checked, name)
+            _hidden(str(info.alias)): getattr(checked, name)
             for name, info in type(checked).model_fields.items()
         }
         return kwargs | dict(self.bound)
@@ -179,7 +180,11 @@ def make_tool(
         # Counted names with an alias: a parameter may be called `json` or `copy`, a field may not.
         fields[f"p{len(fields)}"] = (
             hints.get(parameter.name, Any),
-            Field(default, alias=parameter.name, description=parameters.get(parameter.name)),
+            Field(
+                default,
+                alias=_shown(parameter.name),
+                description=parameters.get(parameter.name),
+            ),
         )
     try:
         model = create_model(
@@ -202,6 +207,16 @@ def make_tool(
         attach_seconds=attach_seconds,
         toolbox=toolbox,
     )
+
+
+def _shown(parameter: str) -> str:
+    """Return what the model calls a parameter: ``for_`` is ``for``, which Python keeps to itself."""
+    plain = parameter.removesuffix("_")
+    return plain if iskeyword(plain) else parameter
+
+
+def _hidden(shown: str) -> str:
+    return f"{shown}_" if iskeyword(shown) else shown
 
 
 def _plain(function: Callable[..., Any]) -> Any:

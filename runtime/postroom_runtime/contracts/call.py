@@ -77,6 +77,12 @@ class Call:
     """What wrapped the call, as applied."""
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    token: str = ""
+    """The continuation token, once the call was deferred."""
+    reason: str = ""
+    """Why it waits for the owner."""
+    below: int = 0
+    """How many decorators of its policy stand above the place to go on from, once approved."""
     extra: Extra = None
 
 

@@ -29,6 +29,7 @@ class EventKind(StrEnum):
     TOOL_COMPLETED = "tool.completed"
     """``call``: the call as JSON, in a final state."""
     CALLS_DEFERRED = "calls.deferred"
+    """``call``: the call as JSON, deferred."""
     TOOL_PROGRESS = "tool.progress"
     """Live only. ``call``: its id; ``done``, ``total``, ``text``."""
     TEXT_DELTA = "text.delta"
@@ -38,7 +39,9 @@ class EventKind(StrEnum):
     NOTIFICATION = "notification"
     """An entry of an owner inbox: ``entry``, the envelope as JSON."""
     APPROVAL_REQUESTED = "approval_requested"
+    """``approval``: the approval as JSON; its call waits for the owner."""
     APPROVAL_RESOLVED = "approval_resolved"
+    """``approval``: the approval as JSON, answered, completed or cancelled."""
 
 
 LIVE_ONLY = frozenset({EventKind.TEXT_DELTA, EventKind.TEXT_DISCARDED, EventKind.TOOL_PROGRESS})

@@ -72,6 +72,11 @@ def call_id(number: int) -> CallId:
     return f"call_{number:04d}"
 
 
+def approval_id(number: int) -> str:
+    """Return the id of the room's ``number``-th approval, ``ap-0001`` being the first."""
+    return f"ap-{number:04d}"
+
+
 def inbox_key(agent: str) -> SessionId:
     """Return the key under which the owner inbox of ``agent`` is stored."""
     return f"{OWNER_INBOX}@{agent}"

@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TypeAlias
 
+from postroom_runtime.contracts.approval import Approval
 from postroom_runtime.contracts.call import Call
 from postroom_runtime.contracts.envelope import Envelope
 from postroom_runtime.contracts.event import Event
@@ -22,10 +23,11 @@ class RowKind(StrEnum):
     SESSION = "session"
     TURN = "turn"
     CALL = "call"
+    APPROVAL = "approval"
     EVENT = "event"
 
 
-Record: TypeAlias = Envelope | SessionRecord | Turn | Call | Event
+Record: TypeAlias = Envelope | SessionRecord | Turn | Call | Approval | Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,5 +54,7 @@ def kind_of(session: SessionId, record: Record) -> RowKind:
             return RowKind.TURN
         case Call():
             return RowKind.CALL
+        case Approval():
+            return RowKind.APPROVAL
         case Event():
             return RowKind.EVENT

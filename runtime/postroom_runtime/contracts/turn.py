@@ -6,6 +6,7 @@ from enum import StrEnum
 from postroom_runtime.contracts.call import ToolMessage, ToolRequest
 from postroom_runtime.contracts.envelope import Envelope
 from postroom_runtime.contracts.extra import Extra, Json
+from postroom_runtime.contracts.ids import CallId
 
 
 class Role(StrEnum):
@@ -72,6 +73,8 @@ class Turn:
     """User turn: one tool message per call of the model turn before, in its order."""
     calls: tuple[ToolRequest, ...] = ()
     """Model turn: what the model called."""
+    read_calls: tuple[CallId, ...] = ()
+    """User turn: calls whose result a status call in ``results`` has shown in full (M-63)."""
     usage: Usage | None = None
     end_reason: EndReason | None = None
     """On the last turn of a run."""

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from postroom_runtime.contracts.approval import Approval, ApprovalState
 from postroom_runtime.contracts.call import Call, CallState
 from postroom_runtime.contracts.envelope import Envelope
 from postroom_runtime.contracts.event import Event, EventKind
@@ -33,6 +34,10 @@ def event_of(row: Row) -> Event | None:
             return _event(row, EventKind.TOOL_STARTED, call=to_json(call))
         case Call(state=CallState.DEFERRED) as call:
             return _event(row, EventKind.CALLS_DEFERRED, call=to_json(call))
+        case Approval(state=ApprovalState.PENDING) as approval:
+            return _event(row, EventKind.APPROVAL_REQUESTED, approval=to_json(approval))
+        case Approval() as approval:
+            return _event(row, EventKind.APPROVAL_RESOLVED, approval=to_json(approval))
         case Call() as call if call.state.final:
             return _event(row, EventKind.TOOL_COMPLETED, call=to_json(call))
         case _:

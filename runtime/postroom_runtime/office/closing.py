@@ -2,11 +2,14 @@
 
 from typing import TYPE_CHECKING
 
+from postroom_runtime.contracts.call import Call, CallState
+from postroom_runtime.contracts.envelope import Outgoing
+from postroom_runtime.contracts.journal import Record
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.contracts.turn import EndReason
-from postroom_runtime.stepper.state import SessionState
 
 if TYPE_CHECKING:
+    from postroom_runtime.office.life import Life
     from postroom_runtime.office.room import Room
     from postroom_runtime.office.session import Session
 
@@ -23,11 +26,30 @@ def close_session(room: "Room", session: "Session") -> None:
         # Its own task stores the end of the run, then that it is closed.
         session.stop()
     else:
-        store_closed(session.life.state)
+        store_closed(session.life)
         session.life.end()
 
 
-def store_closed(state: SessionState) -> None:
-    """Store that a session is closed; its mail and transcript stay readable."""
-    ended = state.record.end_reason or EndReason.CLOSED
-    state.commit_now(status=SessionStatus.CLOSED, end_reason=ended)
+def store_closed(life: "Life") -> None:
+    """Store that a session is closed, with the end of every call that ran or waited for the owner.
+
+    Its mail and transcript stay readable (M-134).
+    """
+    life.load()
+    ended: list[Call] = []
+    rows: list[Record] = []
+    mail: list[Outgoing] = []
+    for call in life.table.unended():
+        question = life.desk.cancelled(call.token) if call.state is CallState.DEFERRED else ()
+        if question is None:
+            continue  # its result came from outside in this moment
+        end, told = life.table.closed(call)
+        ended.append(end)
+        rows += [end, *question]
+        mail.append(told)
+    reason = life.state.record.end_reason or EndReason.CLOSED
+    if rows:
+        life.state.commit_now(*rows, mail=mail)  # first, since a closed session takes no mail
+    for call in ended:
+        life.table.enter(call)
+    life.state.commit_now(status=SessionStatus.CLOSED, end_reason=reason)

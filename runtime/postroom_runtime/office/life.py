@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Any
 from postroom_runtime.calls.executor import Executor
 from postroom_runtime.calls.table import CallTable
 from postroom_runtime.calls.tool import Tool
+from postroom_runtime.contracts.approval import ApprovalState
 from postroom_runtime.contracts.call import Call
 from postroom_runtime.contracts.config import AgentConfig
-from postroom_runtime.contracts.envelope import FromSystem, Outgoing, WatchedEvent
+from postroom_runtime.contracts.envelope import (
+    Control,
+    Envelope,
+    FromSystem,
+    Outgoing,
+    Release,
+    WatchedEvent,
+)
 from postroom_runtime.contracts.errors import ConfigError, MailRefused, PostroomError
 from postroom_runtime.contracts.event import Event, EventKind
 from postroom_runtime.contracts.ids import CallId, SessionId
@@ -21,22 +29,29 @@ from postroom_runtime.contracts.journal import RowKind
 from postroom_runtime.contracts.results import RunEnd
 from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
 from postroom_runtime.contracts.turn import Turn
+from postroom_runtime.mail.approvals import release_mail
 from postroom_runtime.mail.permissions import wake_kind
 from postroom_runtime.models.model import Model
+from postroom_runtime.office.call_desk import CallDesk
 from postroom_runtime.office.closing import store_closed
 from postroom_runtime.office.options import Options
 from postroom_runtime.office.roster import Definition
 from postroom_runtime.signals.bell import Bell, wait_until
-from postroom_runtime.stepper.loop import Run, settle, unsettled
-from postroom_runtime.stepper.receive_points import starts_run
+from postroom_runtime.stepper.loop import Run
+from postroom_runtime.stepper.receive_points import cancels, released, starts_run
+from postroom_runtime.stepper.resting import settle, unsettled
 from postroom_runtime.stepper.state import SessionState
+from postroom_runtime.toolbox.call_tools import call_tools
 from postroom_runtime.toolbox.mail_tools import mail_tools
+from postroom_runtime.toolbox.waiting import Waits, wait_tool
 
 if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
     from postroom_runtime.office.session import Session
 
 log = logging.getLogger("postroom")
+
+ANSWERED = (ApprovalState.APPROVED, ApprovalState.DENIED)
 
 
 class Life:
@@ -53,6 +68,7 @@ class Life:
         self._session, self._room = session, room
         self.bell: Bell = room.delivery.bell(record.id)
         changed = partial(room.delivery.ring, record.id)
+        self._changed = changed
         self.state = SessionState(record, room.storage, epoch, room.now, changed)
         self.table = CallTable(record.id, room.storage, epoch, room.now, changed)
         self.options = Options(record.options)
@@ -60,6 +76,14 @@ class Life:
         """How the last runs went, oldest first."""
         self.running = False
         self.closing = False
+        # What an earlier kernel left unread: its calls are orphans, and an answered approval waits
+        # for the first run here (M-91).
+        self._ordered = self._released = max([record.cursor, *(e.seq for e in self.state.unread())])
+        """Up to where orders had their effect: to cancel, and answers to approvals at rest."""
+        self.desk = CallDesk(self, room)
+        self._waits = Waits(
+            self.state, self.table, self.bell, lambda: self.definition().max_wait_seconds
+        )
         self._trouble: tuple[int, str] | None = None
         self._executor: Executor | None = None
         self._task: asyncio.Task[None] | None = None
@@ -110,7 +134,11 @@ class Life:
         """What its model may call: its agent's tools, and Postroom's own that it may use."""
         definition, _, tools = self._needed()
         wanted = definition.agent.toolbox
-        own = mail_tools(self._room.router, self._session, self.report)
+        own = [
+            *mail_tools(self._room.router, self._session, self.report),
+            wait_tool(self._waits),
+            *call_tools(self.table, self._waits, lambda: self.executor),
+        ]
         mine = {tool.name: tool for tool in own if wanted is None or tool.name in wanted}
         return {**tools, **mine}
 
@@ -118,11 +146,50 @@ class Life:
     def executor(self) -> Executor:
         """What runs its calls."""
         limit = self.definition().max_concurrency
-        if self._executor is None or self._executor.max_concurrency != limit:
-            self._executor = Executor(
-                self.state.id, self.table, limit, self._room.context, self.bell.ring
+        executor = self._executor
+        if executor is None or (executor.max_concurrency != limit and not executor.busy):
+            executor = self._executor = Executor(
+                self.state.id, self.table, limit, self.desk, self._room.context, self._changed
             )
-        return self._executor
+        return executor
+
+    def take_orders(self) -> None:
+        """Cancel calls at once, wherever the run is (M-84); at rest let answered ones go on too."""
+        for envelope in self._orders():
+            self._ordered = max(self._ordered, envelope.seq)
+            for id in cancels(envelope):
+                self._room.task(self._cancel(id), f"cancel:{id}")
+            if (release := released(envelope)) is not None:
+                self._released = envelope.seq
+                self.release(release)
+
+    def _orders(self) -> list[Envelope]:
+        """Return the unread orders that had no effect yet and need no receive point."""
+        return [
+            envelope
+            for envelope in self.state.unread()
+            if (envelope.seq > self._ordered and cancels(envelope))
+            or (envelope.seq > self._released and not self.running and released(envelope))
+        ]
+
+    async def _cancel(self, id: CallId) -> None:
+        await self.executor.cancel(id)
+
+    def release(self, release: Release) -> None:
+        """Let the call of an answered approval go on, or end it when it was denied."""
+        if (call := self.table.by_token(release.token)) is not None:
+            self.executor.release(
+                call.id, self.tools(), release.decision, release.arguments, release.reason
+            )
+
+    def release_answered(self) -> None:
+        """Do the same for answers that the kernel's end kept from having their effect."""
+        for call in self.table.deferred():
+            approval = self._room.approval_desk.by_token(call.token)
+            if approval is not None and approval.state in ANSWERED:
+                body = release_mail(approval).body
+                if isinstance(body, Control) and isinstance(body.message, Release):
+                    self.release(body.message)
 
     # ── its room ──
 
@@ -206,6 +273,7 @@ class Life:
             try:
                 if work == "run":
                     self.running = True
+                    self.release_answered()
                     await Run(self).run()
                 else:
                     await settle(self)
@@ -229,7 +297,7 @@ class Life:
                     )
                 self._room.delivery.ring(self.state.id)
         if self.state.record.status is not SessionStatus.CLOSED:
-            store_closed(self.state)
+            store_closed(self)
 
     def _due(self) -> str | None:
         if self.closed or self.defined() is None:
@@ -242,7 +310,7 @@ class Life:
                 return None
             self._trouble = None
         self.load()
-        if unsettled(self):
+        if unsettled(self) or self._orders():
             return "settle"
         return "run" if self.runnable() else None
 
@@ -256,7 +324,14 @@ class Life:
             return False
         self.load()
         wake_on = frozenset(definition.agent.wake_on)
-        return starts_run(self.state.record, unread, self.state.placeholders, wake_on, self.kind_of)
+        return starts_run(
+            self.state.record,
+            unread,
+            self.state.placeholders,
+            wake_on,
+            self.kind_of,
+            definition.agent.resume_on_any_mail,
+        )
 
     @property
     def closed(self) -> bool:
@@ -265,8 +340,13 @@ class Life:
 
     @property
     def idle(self) -> bool:
-        """Whether no run is under way, none is due, and no call runs."""
-        return not self.running and not self.table.open_calls() and not self.runnable()
+        """Whether no run is under way, none is due, and no call runs or is about to."""
+        if self.running or self.table.open_calls() or self.runnable():
+            return False
+        if self._executor is not None and self._executor.busy:
+            return False
+        # An answered approval is about to let its call run.
+        return self.closed or self.defined() is None or not self._orders()
 
     @property
     def trouble(self) -> str:

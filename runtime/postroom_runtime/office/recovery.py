@@ -1,8 +1,9 @@
 """Reopen a room from its store: what every session was doing, and what no longer can go on."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from postroom_runtime.contracts.call import Call
+from postroom_runtime.contracts.approval import Approval
+from postroom_runtime.contracts.call import Call, CallState
 from postroom_runtime.contracts.envelope import Outgoing
 from postroom_runtime.contracts.event import EventKind
 from postroom_runtime.contracts.ids import is_inbox_key
@@ -10,6 +11,7 @@ from postroom_runtime.contracts.journal import Record, RowKind
 from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
 from postroom_runtime.contracts.turn import EndReason
 from postroom_runtime.office.session import Session
+from postroom_runtime.storage.protocol import Storage
 
 if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
@@ -20,8 +22,9 @@ _ALIVE = (SessionStatus.RUNNING, SessionStatus.WAITING)
 def recover(room: "Room") -> None:
     """Bring back every open session as ``ready``; nothing runs until its owner says so (M-91).
 
-    A run that the kernel's end cut short is told as interrupted, and its open calls as orphaned
-    (M-71). Mail that waits, the owner's too, waits on for a word sent in this kernel.
+    A run that the kernel's end cut short is told as interrupted, and open calls as orphaned (M-71),
+    also of a session at rest: what a pause detached or an approval let run dies with its kernel too.
+    Mail that waits, the owner's too, waits on for a word sent in this kernel.
     """
     settling = []
     for record in room.storage.records().values():
@@ -36,31 +39,26 @@ def recover(room: "Room") -> None:
 
 
 def _settle(room: "Room", session: Session) -> None:
-    record = session.record
-    waterline = _head(session, record)
+    record, state = session.record, session.life.state
+    rows: list[Record] = []
+    mail: list[Outgoing] = []
+    for call in _open_calls(room, session):
+        ended, told = session.life.table.orphan(call)
+        rows.append(ended)
+        mail.append(told)
+    changes: dict[str, Any] = {}
     if record.status in _ALIVE:
-        rows: list[Record] = []
-        mail: list[Outgoing] = []
-        for call in _open_calls(room, session):
-            ended, told = session.life.table.orphan(call)
-            rows.append(ended)
-            mail.append(told)
-        stopped = session.life.state.event(
+        stopped = state.event(
             EventKind.RUN_STOPPED, reason=EndReason.INTERRUPTED, rounds=0, turn=record.turns
         )
-        session.life.state.commit_now(
-            *rows,
-            stopped,
-            mail=mail,
-            status=SessionStatus.READY,
-            end_reason=EndReason.INTERRUPTED,
-            # The orphans' own mail is behind the waterline too.
-            waterline=waterline + len(mail),
-        )
+        rows.append(stopped)
+        changes = {"status": SessionStatus.READY, "end_reason": EndReason.INTERRUPTED}
     elif record.status is SessionStatus.IDLE:
-        session.life.state.commit_now(status=SessionStatus.READY, waterline=waterline)
-    elif record.status is not SessionStatus.PAUSED and waterline > record.waterline:
-        session.life.state.commit_now(waterline=waterline)
+        changes = {"status": SessionStatus.READY}
+    # The orphans' own mail is behind the waterline too.
+    waterline = _head(session, record) + len(mail)
+    if rows or changes or waterline > record.waterline:
+        state.commit_now(*rows, mail=mail, waterline=waterline, **changes)
 
 
 def _head(session: Session, record: SessionRecord) -> int:
@@ -73,4 +71,14 @@ def _open_calls(room: "Room", session: Session) -> list[Call]:
     for row in room.storage.rows(session.id, kinds=(RowKind.CALL,)):
         if isinstance(row.record, Call):
             latest[row.record.id] = row.record
-    return [call for call in latest.values() if not call.state.final]
+    # A deferred call is no orphan: its question still stands, and it goes on when answered.
+    return [c for c in latest.values() if c.state in (CallState.PENDING, CallState.RUNNING)]
+
+
+def stored_approvals(storage: Storage) -> list[Approval]:
+    """Return every approval ever asked for, each in its latest state, oldest first."""
+    latest: dict[str, Approval] = {}
+    for row in storage.rows(kinds=(RowKind.APPROVAL,)):
+        if isinstance(row.record, Approval):
+            latest[row.record.id] = row.record
+    return list(latest.values())

@@ -14,14 +14,16 @@ from postroom_runtime.contracts.errors import PostroomError, UnknownRecipient
 from postroom_runtime.contracts.ids import CallId, SessionId, call_id, is_inbox_key, session_id
 from postroom_runtime.contracts.results import DrainResult, WaitResult
 from postroom_runtime.contracts.session_record import SessionRecord
+from postroom_runtime.mail.approvals import ApprovalDesk
 from postroom_runtime.mail.delivery import Delivery
 from postroom_runtime.mail.owner_inbox import OwnerInbox
 from postroom_runtime.mail.router import Router
 from postroom_runtime.models.script import Script
+from postroom_runtime.office.approval_verbs import ApprovalVerbs
 from postroom_runtime.office.closing import close_session
 from postroom_runtime.office.home import Home
 from postroom_runtime.office.mail_verbs import MailVerbs
-from postroom_runtime.office.recovery import recover
+from postroom_runtime.office.recovery import recover, stored_approvals
 from postroom_runtime.office.roster import Roster
 from postroom_runtime.office.session import Session
 from postroom_runtime.office.spawning import spawn
@@ -29,7 +31,7 @@ from postroom_runtime.office.waiting import Waiting
 from postroom_runtime.storage.protocol import Storage
 
 
-class Room(MailVerbs):
+class Room(MailVerbs, ApprovalVerbs):
     """A user's post office. Made by ``pr.open``; the notebook's own is ``pr.room()``.
 
     Args:
@@ -64,6 +66,7 @@ class Room(MailVerbs):
         self.roster = Roster(scripts)
         self.waiting = Waiting(self)
         self.owner_inbox = OwnerInbox(storage, now)
+        self.approval_desk = ApprovalDesk(storage, now, stored_approvals(storage))
         self.closed = False
         self._on_close = on_close
         self._home = Home(loop, context, self._moved_in, self._moved_out)

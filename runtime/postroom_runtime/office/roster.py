@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from postroom_runtime.calls.policy import Policy, read_policy
 from postroom_runtime.calls.tool import Tool, make_tool
 from postroom_runtime.contracts.config import Agent
 from postroom_runtime.contracts.errors import ConfigError
 from postroom_runtime.models.model import Model
 from postroom_runtime.models.resolve import resolve
 from postroom_runtime.models.script import Script
-from postroom_runtime.toolbox import mail_tools
+from postroom_runtime.toolbox import call_tools, mail_tools, waiting
 
-TOOLBOX_NAMES: tuple[str, ...] = mail_tools.NAMES
+TOOLBOX_NAMES: tuple[str, ...] = (*mail_tools.NAMES, *waiting.NAMES, *call_tools.NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class Definition:
     agent: Agent
     model: Model
     tools: Mapping[str, Tool]
+    policy: Policy
+    """What wraps its calls, ``approve`` included."""
 
 
 class Roster:
@@ -45,12 +48,6 @@ class Roster:
         """
         if not isinstance(agent, Agent):
             raise ConfigError(f"{agent!r} is no agent: give pr.Agent('{agent}', …).", value=agent)
-        if agent.policy is not None or agent.approve is not None:
-            raise ConfigError(
-                f"agent {agent.slug}: policy and approve guard calls, which this version does not do "
-                "yet. Leave them out, or guard inside the tool.",
-                value=agent.policy or agent.approve,
-            )
         if unknown := sorted(set(agent.toolbox or ()) - set(TOOLBOX_NAMES)):
             raise ConfigError(
                 f"agent {agent.slug}: toolbox names {', '.join(map(repr, unknown))}; "
@@ -58,7 +55,10 @@ class Roster:
                 value=agent.toolbox,
             )
         definition = Definition(
-            agent, self.model(agent.model), tools_by_name(agent.slug, agent.tools)
+            agent,
+            self.model(agent.model),
+            tools_by_name(agent.slug, agent.tools),
+            read_policy(agent.policy),
         )
         self._defined[agent.slug] = definition
         return definition

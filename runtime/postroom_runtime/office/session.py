@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from postroom_runtime.contracts.call import Call
 from postroom_runtime.contracts.envelope import (
+    CancelCalls,
     Control,
     ControlMessage,
     Envelope,
     FromUser,
     Outgoing,
+    Pause,
     Priority,
     Receipt,
     Resume,
@@ -85,7 +87,9 @@ class Session:
             return SessionStatus.FAILED
         if self.life.closing:
             return SessionStatus.CLOSED
-        return SessionStatus.RUNNING if self.life.running else self.record.status
+        if self.life.running and self.record.status is not SessionStatus.WAITING:
+            return SessionStatus.RUNNING
+        return self.record.status
 
     @property
     def end_reason(self) -> EndReason | None:
@@ -261,6 +265,18 @@ class Session:
     def stop(self) -> Receipt:
         """End its run now, its calls and its completion too; no effect when nothing runs (M-85)."""
         return self._order(StopRun())
+
+    def interrupt(self, text: str) -> Receipt:
+        """Send mail that breaks off what it waits for: its calls go on without it (M-75)."""
+        return self.send(text, interrupt=True)
+
+    def pause(self) -> Receipt:
+        """Stop its run at the next receive point; mail goes on arriving (M-82)."""
+        return self._order(Pause())
+
+    def cancel(self, *calls: str) -> Receipt:
+        """Cancel these calls; unknown and ended ones are ignored (M-84)."""
+        return self._order(CancelCalls(tuple(calls)))
 
     def resume(self) -> Receipt:
         """Make it runnable here: un-pause it, ask again after a failure, run a stored one."""

@@ -3,25 +3,32 @@
 import contextlib
 import logging
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from postroom_runtime.calls.tool import Tool
+from postroom_runtime.contracts.call import ToolMessage
+from postroom_runtime.contracts.envelope import Envelope
 from postroom_runtime.contracts.errors import ModelError, PostroomError, StoreFailed
 from postroom_runtime.contracts.event import EventKind
 from postroom_runtime.contracts.journal import Record
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.contracts.turn import EndReason, Provenance, Role, Turn, Usage
 from postroom_runtime.models.model import Mind, Model, Thought
+from postroom_runtime.signals.bell import wait_until
+from postroom_runtime.stepper.attending import attend
 from postroom_runtime.stepper.budget import EXTENSIONS_SPENT, Budget
-from postroom_runtime.stepper.folding import fold
-from postroom_runtime.stepper.receive_points import is_human, renders, silent_prefix
-from postroom_runtime.stepper.state import SessionState
+from postroom_runtime.stepper.folding import Detached, Folded, fold, shown_in_full
+from postroom_runtime.stepper.receive_points import halts, is_human, released, renders
+from postroom_runtime.stepper.rendering import render
 from postroom_runtime.stepper.step import (
+    Halted,
     Host,
+    Interrupted,
     Stopped,
-    attend,
     numbered,
+    read_silent,
     store_calling_turn,
     think,
     tool_messages,
@@ -38,38 +45,6 @@ WRAP_UP = (
 )
 
 
-async def settle(host: Host) -> None:
-    """Take in what needs no run: mail that says nothing to the model, and a pause at rest.
-
-    The cursor moves past it and no turn is made (M-53, M-54). A Pause keeps the words before it in a
-    stored, unanswered turn (M-86).
-    """
-    state = host.state
-    unread = state.unread()
-    if silent := silent_prefix(unread, state.placeholders, _resumable(state)):
-        await state.commit(cursor=silent[-1].seq)
-        unread = state.unread()
-    folded = fold(unread, state.record, state.placeholders, running=False)
-    if folded.pauses:
-        await Run(host).halt(running=False)
-
-
-def unsettled(host: Host) -> bool:
-    """Tell whether ``settle`` has something to do."""
-    state = host.state
-    unread = state.unread()
-    if not unread:
-        return False
-    return bool(silent_prefix(unread, state.placeholders, _resumable(state))) or (
-        fold(unread, state.record, state.placeholders, running=False).pauses
-    )
-
-
-def _resumable(state: SessionState) -> bool:
-    record = state.record
-    return record.status is not SessionStatus.IDLE or record.end_reason is EndReason.STOPPED
-
-
 class Run:
     """One run of a session. At rest a session has none.
 
@@ -79,7 +54,7 @@ class Run:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.budget = Budget(limit=host.definition().max_iterations)
+        self.budget = Budget(limit=1)
         self._mind: tuple[Model, Mind] | None = None
         self._told_refusal = False
 
@@ -90,9 +65,13 @@ class Run:
             StoreFailed: The end itself could not be stored.
         """
         try:
+            self.budget = Budget(limit=self.host.definition().max_iterations)
             await self._rounds()
         except Stopped:
-            await self.halt(running=True)
+            await self.host.executor.cancel_all()
+            await self.halt()
+        except Halted:
+            await self.halt()
         except PostroomError as error:
             await self._fail(error, "")
         except Exception as error:  # a script may raise anything: the session fails, not the room
@@ -102,13 +81,14 @@ class Run:
 
     async def _rounds(self) -> None:
         starts, nudge = True, False
+        detached = Detached()
         while True:
             forced = self.budget.spent
-            if not await self._receive(starts=starts, nudge=nudge, forced=forced):
+            if not await self._receive(detached, starts=starts, nudge=nudge, forced=forced):
                 return
-            starts = False
+            starts, detached = False, Detached()
             tools: Mapping[str, Tool] = {} if forced else self.host.tools()
-            thought = await think(self.host, self._mind_now(), tools)
+            thought = await self._think(tools)
             self.budget = self.budget.took_round()
             if forced:
                 await self._wrapped_up(thought)
@@ -116,31 +96,82 @@ class Run:
             nudge = False
             if thought.calls:
                 turn = self._turn(thought)
-                await store_calling_turn(self.host, turn, tools, **self._spent(thought))
-                await attend(self.host, turn.calls)
+                works = await store_calling_turn(self.host, turn, tools, **self._spent(thought))
+                detached = await attend(self.host, works)
             elif await self._answered(thought):
                 return
             else:
                 nudge = not thought.text.strip()
 
+    async def _think(self, tools: Mapping[str, Tool]) -> Thought:
+        while True:
+            try:
+                # Once the rounds are used up nothing cuts the last answer, or it is asked for for ever.
+                return await think(self.host, self._mind_now(), tools, uncut=self.budget.spent)
+            except Interrupted:
+                # Each amendment is a request that is paid for: a round, or interrupts spend for ever.
+                self.budget = self.budget.took_round()
+                await self._amend()
+                if self.budget.spent:
+                    tools = {}
+
+    async def _amend(self) -> None:
+        """Put unread mail into the head turn, stored, before it is asked again (M-78, D5).
+
+        Raises:
+            Halted: An order to end the run is among it; nothing of it is read yet.
+        """
+        host, state = self.host, self.host.state
+        head = state.head
+        host.take_orders()
+        folded = self._fold(state.unread(), (), running=True)
+        if folded.halt:
+            raise Halted
+        if head is None or not folded.mail:
+            return
+        if folded.human:
+            self._extend()
+        mail = (*head.mail, *folded.mail)
+        shown = (*head.read_calls, *shown_in_full((), folded.mail))
+        amended = replace(
+            head, mail=mail, text=render(mail, {*state.read, *shown}), read_calls=shown
+        )
+        delivered = state.event(
+            EventKind.INBOX,
+            text=folded.text,
+            mail=[envelope.seq for envelope in folded.mail],
+            turn=head.index,
+            starts_run=False,
+        )
+        changes: dict[str, Any] = {"hops": folded.hops, "read_from": folded.read_from}
+        if folded.human:
+            changes["rounds_since_human"] = 0
+        await state.commit(delivered, amended, cursor=folded.cursor, **changes)
+        for release in folded.releases:
+            host.release(release)
+
     # ── R1 ──
 
-    async def _receive(self, *, starts: bool, nudge: bool, forced: bool) -> bool:
+    async def _receive(
+        self, detached: Detached, *, starts: bool, nudge: bool, forced: bool
+    ) -> bool:
         """Read the mail and store the user turn; False when there is nothing to ask the model."""
         host, state = self.host, self.host.state
+        host.take_orders()  # none is passed over that had no effect
         # A forced answer reads nothing: what came too late is for the next run (A-28).
-        unread = [] if forced else state.unread()
-        folded = fold(unread, state.record, state.placeholders, running=not starts)
+        waiting = state.unread()
+        unread = [] if forced else waiting
+        results = tool_messages(host, waiting, detached)
+        folded = self._fold(unread, results, running=not starts)
         if folded.halt is not None:
-            await self.halt(running=not starts)
+            await self.halt(detached, running=not starts)
             return False
         if not folded.human and self._autonomy_spent():
             await self._cap()
             return False
         if folded.human and not starts:
             self._extend()
-        results = tool_messages(host)
-        injected, provenance = "", None
+        asks, injected, provenance = True, "", None
         if forced:
             injected = WRAP_UP.format(limit=self.budget.limit)
             provenance = Provenance.FINAL_ANSWER
@@ -157,9 +188,23 @@ class Run:
             started = state.event(EventKind.RUN_STARTED, turn=state.record.turns)
             await state.commit(started, cursor=folded.cursor, **changes)
         else:
+            asks = False
             await state.commit(cursor=folded.cursor, status=SessionStatus.IDLE)
-            return False
-        return True
+        for release in folded.releases:
+            host.release(release)
+        return asks
+
+    def _fold(
+        self, unread: Sequence[Envelope], results: Sequence[ToolMessage], *, running: bool
+    ) -> Folded:
+        state = self.host.state
+        return fold(
+            unread,
+            state.record,
+            state.placeholders | {m.call for m in results if not m.state.final},
+            running=running,
+            read=state.read | set(shown_in_full(results)),
+        )
 
     def _extend(self) -> None:
         self.budget = self.budget.heard_human()
@@ -223,8 +268,36 @@ class Run:
             # The budget is spent and only agents and tools still talk: they start no fresh one.
             await self._end_capped(self._turn(thought, EndReason.BUDGET), thought)
             return True
+        if self.host.table.open_calls() and not self.budget.spent:
+            turn = self._turn(thought)
+            await state.commit(turn, status=SessionStatus.WAITING, **self._spent(thought))
+            return await self._linger()
         turn = self._turn(thought, EndReason.ANSWER)
         await self._end(EndReason.ANSWER, SessionStatus.IDLE, turn, **self._spent(thought))
+        return True
+
+    async def _linger(self) -> bool:
+        """Wait for what runs in the background, or any mail; tell whether the run ends (M-72).
+
+        R2 with a run alive: whatever ``wake_on`` says, any mail that renders is read (M-37).
+        """
+        host, state = self.host, self.host.state
+
+        def look() -> str | None:
+            host.take_orders()
+            unread = state.unread()
+            if any(renders(e, state.placeholders) or halts(e) for e in unread):
+                return "mail"
+            if any(released(e) for e in unread):
+                return "answer"
+            return None if host.table.open_calls() else "over"
+
+        while (found := await wait_until(look, host.bell)) == "answer":
+            # It says nothing to the model: its call goes on, and the run waits on.
+            await read_silent(host)
+        if found == "mail":
+            return False
+        await self._end(EndReason.ANSWER, SessionStatus.IDLE)
         return True
 
     async def _wrapped_up(self, thought: Thought) -> None:
@@ -276,11 +349,19 @@ class Run:
             knob="max_autonomous_rounds",
         )
 
-    async def halt(self, *, running: bool) -> None:
+    async def halt(self, detached: Detached | None = None, *, running: bool = True) -> None:
         """End the run at a Pause or StopRun: all mail before it is in a stored turn (M-82…M-86)."""
         state = self.host.state
-        folded = fold(state.unread(), state.record, state.placeholders, running=running)
-        results = tool_messages(self.host)
+        self.host.take_orders()
+        unread = state.unread()
+        folded = self._fold(unread, (), running=running)
+        cancels = self.host.definition().pause_cancels_calls if folded.pauses else running
+        if cancels:
+            # Before their tool messages are written, which say so: then nobody is told by mail (M-85).
+            await self.host.executor.cancel_all()
+            detached = None
+        results = tool_messages(self.host, unread, detached)
+        folded = self._fold(unread, results, running=running)
         reason = EndReason.PAUSED if folded.pauses else EndReason.STOPPED
         status = SessionStatus.PAUSED if folded.pauses else SessionStatus.IDLE
         rows, changes = (
@@ -291,6 +372,9 @@ class Run:
             await self._end(reason, status, *rows, **changes)
         else:
             await state.commit(*rows, status=status, end_reason=reason, **changes)
+        if not cancels:
+            for release in folded.releases:
+                self.host.release(release)
 
     async def _fail(self, error: BaseException, trace: str) -> None:
         host, state = self.host, self.host.state

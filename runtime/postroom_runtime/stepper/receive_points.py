@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 
 from postroom_runtime.contracts.envelope import (
     AgentMessage,
+    CancelCalls,
     ContinuationResult,
     Control,
     Envelope,
@@ -15,6 +16,8 @@ from postroom_runtime.contracts.envelope import (
     FromUser,
     Notification,
     Pause,
+    Priority,
+    Release,
     Resume,
     StopRun,
     ToolCallFinished,
@@ -41,9 +44,9 @@ def renders(envelope: Envelope, placeholders: Container[CallId]) -> bool:
     match envelope.body:
         case UserMessage(text=text) | AgentMessage(text=text):
             return bool(text.strip())
-        case ToolCallFinished(call=call):
+        case ToolCallFinished(call=call) | ContinuationResult(call=call):
             return call in placeholders
-        case ContinuationResult() | WatchedEvent():
+        case WatchedEvent():
             return True
         case Control() | Notification() | UnknownBody():
             return False
@@ -75,6 +78,25 @@ def wake_word(envelope: Envelope, kind_of: WakeKindOf) -> str:
             return "tool"
 
 
+def interrupts(envelope: Envelope, placeholders: Container[CallId]) -> bool:
+    """Tell whether ``envelope`` breaks a wait on attached calls (R3a) or, opt-in, a completion (R4)."""
+    return envelope.priority is Priority.INTERRUPT and renders(envelope, placeholders)
+
+
+def cancels(envelope: Envelope) -> tuple[CallId, ...]:
+    """Return the calls that ``envelope`` orders to cancel; acted on as soon as it is seen (M-84)."""
+    if isinstance(envelope.body, Control) and isinstance(envelope.body.message, CancelCalls):
+        return envelope.body.message.ids
+    return ()
+
+
+def released(envelope: Envelope) -> Release | None:
+    """Return the answer to an approval that ``envelope`` carries, if any."""
+    if isinstance(envelope.body, Control) and isinstance(envelope.body.message, Release):
+        return envelope.body.message
+    return None
+
+
 def halts(envelope: Envelope) -> bool:
     """Tell whether ``envelope`` ends the run at the next receive point."""
     return isinstance(envelope.body, Control) and isinstance(
@@ -98,11 +120,12 @@ def starts_run(
     placeholders: Container[CallId],
     wake_on: Container[str],
     kind_of: WakeKindOf,
+    resume_on_any_mail: bool = False,
 ) -> bool:
     """Tell whether a session at rest has a reason to run (M-93): R2 with no run.
 
     A stored, stopped or capped session needs a word from its owner that is newer than its waterline, a failed
-    one any waking mail that is; a paused one needs Resume. Mail that does not wake waits and is read
+    one any waking mail that is; a paused one needs Resume, or, by a knob, any waking mail that is. Mail that does not wake waits and is read
     with what does (M-96).
     """
     status = record.status
@@ -113,7 +136,9 @@ def starts_run(
             status is not SessionStatus.IDLE or record.end_reason is EndReason.STOPPED
         ):
             return True
-        if status is SessionStatus.PAUSED or not renders(envelope, placeholders):
+        if not renders(envelope, placeholders):
+            continue
+        if status is SessionStatus.PAUSED and not resume_on_any_mail:
             continue
         if (
             status in (SessionStatus.READY, SessionStatus.CAPPED)
@@ -122,7 +147,10 @@ def starts_run(
             if is_human(envelope) and envelope.seq > record.waterline:
                 return True
             continue
-        if status is SessionStatus.FAILED and envelope.seq <= record.waterline:
+        if (
+            status in (SessionStatus.FAILED, SessionStatus.PAUSED)
+            and envelope.seq <= record.waterline
+        ):
             continue
         if wake_word(envelope, kind_of) in wake_on:
             return True

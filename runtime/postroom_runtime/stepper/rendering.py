@@ -3,7 +3,7 @@
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from postroom_runtime.contracts.envelope import (
     AgentMessage,
@@ -17,6 +17,7 @@ from postroom_runtime.contracts.envelope import (
     WatchedEvent,
 )
 from postroom_runtime.contracts.extra import Json
+from postroom_runtime.contracts.ids import CallId
 
 _HEADER = "[mail"
 
@@ -51,7 +52,7 @@ def _shows(character: str) -> bool:
     return unicodedata.category(character)[0] not in "CMZ" and character not in _BLANK
 
 
-def render(mail: Sequence[Envelope]) -> str:
+def render(mail: Sequence[Envelope], read: Container[CallId] = ()) -> str:
     """Return the user text for ``mail``: a block per envelope, in order, a blank line between.
 
     Words of the owner alone stand bare, as if typed into a chat (M-44). Anything else carries a
@@ -59,14 +60,18 @@ def render(mail: Sequence[Envelope]) -> str:
 
     Args:
         mail: Envelopes that render, in order of ``seq``.
+        read: Calls whose result the model has read in a status call: a line tells of them (M-63).
     """
     if all(_plain(envelope) for envelope in mail):
         return "\n\n".join(envelope.text for envelope in mail)
-    return "\n\n".join(block(envelope) for envelope in mail)
+    return "\n\n".join(block(envelope, read) for envelope in mail)
 
 
-def block(envelope: Envelope) -> str:
+def block(envelope: Envelope, read: Container[CallId] = ()) -> str:
     """Return ``envelope`` with its header."""
+    match envelope.body:
+        case ToolCallFinished(call=call) | ContinuationResult(call=call) if call in read:
+            return f"[mail {envelope.id}{_header(envelope)}, already read]"
     head, body = _header(envelope), _body(envelope)
     return f"[mail {envelope.id}{head}]" + (f"\n{quoted(body)}" if body else "")
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from postroom_runtime.contracts.call import CallState
 from postroom_runtime.contracts.envelope import Envelope, Outgoing
 from postroom_runtime.contracts.errors import PostroomError
 from postroom_runtime.contracts.event import Event, EventKind
@@ -41,6 +40,8 @@ class SessionState:
         self.epoch = epoch
         self.placeholders: set[CallId] = set()
         """Calls whose tool message said that they still run: their results come as mail."""
+        self.read: set[CallId] = set()
+        """Calls whose result a status call has shown in full: their mail is one line."""
         self.now = now
         self._storage, self._changed = storage, changed
         self._reserved = record
@@ -52,13 +53,17 @@ class SessionState:
 
     def load(self, turns: Sequence[Turn]) -> None:
         """Take the stored transcript."""
-        self.turns = list(turns)
-        self.placeholders = {
-            message.call
-            for turn in turns
-            for message in turn.results
-            if not message.state.final and message.state is not CallState.ORPHANED
-        }
+        self.turns = []
+        for turn in turns:
+            self._enter(turn)
+
+    def _enter(self, turn: Turn) -> None:
+        if self.turns and turn.index == self.turns[-1].index:
+            self.turns[-1] = turn  # amended before it was answered (M-78)
+        else:
+            self.turns.append(turn)
+        self.read.update(turn.read_calls)
+        self.placeholders.update(m.call for m in turn.results if not m.state.final)
 
     @property
     def head(self) -> Turn | None:
@@ -140,7 +145,7 @@ class SessionState:
             before,
             version=before.version + 1,
             cursor=before.cursor if cursor is None else max(cursor, before.cursor),
-            turns=before.turns + sum(isinstance(row, Turn) for row in rows),
+            turns=max([before.turns, *(row.index for row in rows if isinstance(row, Turn))]),
             **changes,
         )
         self._reserved = record
@@ -159,6 +164,8 @@ class SessionState:
     ) -> Committed:
         if record.version > self.record.version:
             self.record = record
-        self.turns.extend(row for row in rows if isinstance(row, Turn))
+        for row in rows:
+            if isinstance(row, Turn):
+                self._enter(row)
         self._changed()
         return committed

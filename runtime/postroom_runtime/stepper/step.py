@@ -5,19 +5,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from postroom_runtime.calls.executor import Executor
+from postroom_runtime.calls.executor import Executor, Work
 from postroom_runtime.calls.table import CallTable
 from postroom_runtime.calls.tool import Tool
 from postroom_runtime.contracts.call import ToolMessage, ToolRequest
 from postroom_runtime.contracts.config import AgentConfig
+from postroom_runtime.contracts.envelope import Envelope, Release
 from postroom_runtime.contracts.event import EventKind
 from postroom_runtime.contracts.ids import CallId
 from postroom_runtime.contracts.journal import Record
 from postroom_runtime.contracts.turn import Provenance, Role, Turn
 from postroom_runtime.models.model import Mind, Model, Prompt, Thought
 from postroom_runtime.signals.bell import Bell, wait_until
-from postroom_runtime.stepper.folding import Folded, answers
-from postroom_runtime.stepper.receive_points import stops
+from postroom_runtime.stepper.folding import Detached, Folded, answers, shown_in_full
+from postroom_runtime.stepper.receive_points import (
+    halts,
+    interrupts,
+    released,
+    silent_prefix,
+    stops,
+)
 from postroom_runtime.stepper.state import SessionState
 
 
@@ -60,6 +67,17 @@ class Host(Protocol):
         """The room's next call id."""
         ...
 
+    def take_orders(self) -> None:
+        """Act on unread orders that need no receive point, each once.
+
+        Cancelled calls always (M-84); answered approvals when no run is under way, which reads them.
+        """
+        ...
+
+    def release(self, release: Release) -> None:
+        """Let the call of an answered approval go on, or end it when it was denied."""
+        ...
+
     def live(self, kind: EventKind, **data: Any) -> None:
         """Tell the listeners something that is never stored."""
         ...
@@ -77,17 +95,56 @@ class Stopped(Exception):
     """A StopRun arrived; what it left open was cancelled."""
 
 
+class Halted(Exception):
+    """An order to end the run is among the mail that an interrupt would have put before the model."""
+
+
+class Interrupted(Exception):
+    """An interrupt cut the completion: the head turn is to be amended and asked again (M-78)."""
+
+
 def halting(host: Host) -> bool:
     """Tell whether a StopRun is unread: it ends calls and completions at once (M-85)."""
     return any(stops(envelope) for envelope in host.state.unread())
 
 
-def tool_messages(host: Host) -> tuple[ToolMessage, ...]:
-    """Return the tool messages due to the last model turn; empty when none are."""
+def interrupting(host: Host) -> bool:
+    """Tell whether a word is unread that breaks a wait, before any order that ends the run."""
+    state = host.state
+    for envelope in state.unread():
+        if halts(envelope):
+            return False  # what stands behind it is read by the next run
+        if interrupts(envelope, state.placeholders):
+            return True
+    return False
+
+
+async def read_silent(host: Host) -> None:
+    """Move a run's cursor past mail that tells it nothing; an answered approval has its effect."""
+    state = host.state
+    silent = silent_prefix(state.unread(), state.placeholders, resumable=False)
+    if silent:
+        await state.commit(cursor=silent[-1].seq)
+    for envelope in silent:
+        if (release := released(envelope)) is not None:
+            host.release(release)
+
+
+def tool_messages(
+    host: Host, unread: Sequence[Envelope], detached: Detached | None = None
+) -> tuple[ToolMessage, ...]:
+    """Return the tool messages due to the last model turn; empty when none are.
+
+    Args:
+        host: The session.
+        unread: The mail that is read with them.
+        detached: Calls that the step no longer waits for.
+    """
     head = host.state.head
     if head is None or head.role is not Role.MODEL or not head.calls:
         return ()
-    return answers(head.calls, [host.table.get(request.id) for request in head.calls])
+    calls = [host.table.get(request.id) for request in head.calls]
+    return answers(head.calls, calls, unread, detached or Detached())
 
 
 def user_turn(
@@ -118,6 +175,7 @@ def user_turn(
         text="\n\n".join(filter(None, (folded.text, injected))),
         mail=folded.mail,
         results=tuple(results),
+        read_calls=shown_in_full(results, folded.mail),
         provenance=provenance,
     )
     rows: list[Record] = []
@@ -139,14 +197,24 @@ def user_turn(
     return [*rows, turn], changes
 
 
-async def think(host: Host, mind: Mind, tools: Mapping[str, Tool]) -> Thought:
+async def think(
+    host: Host, mind: Mind, tools: Mapping[str, Tool], *, uncut: bool = False
+) -> Thought:
     """Ask the model to answer the transcript, streaming to the listeners.
+
+    Args:
+        host: The session.
+        mind: What answers.
+        tools: What it may call.
+        uncut: No interrupt cuts it, whatever its agent lets one do.
 
     Raises:
         Stopped: A StopRun arrived; the model was cancelled and what it said is void.
+        Interrupted: So did an interrupt, and the agent lets one cut a completion (R4).
         Exception: Whatever the model raised.
     """
     state = host.state
+    cut = host.definition().interrupt_completions and not uncut
     prompt = Prompt(
         session=state.id,
         agent=state.record.agent,
@@ -158,10 +226,16 @@ async def think(host: Host, mind: Mind, tools: Mapping[str, Tool]) -> Thought:
         _thought(mind, prompt, host), name=f"postroom:{state.record.name}:model"
     )
     thinking.add_done_callback(lambda _: host.bell.ring())
+
+    def look() -> bool | None:
+        host.take_orders()
+        return (thinking.done() or halting(host) or (cut and interrupting(host))) or None
+
     try:
-        await wait_until(lambda: (thinking.done() or halting(host)) or None, host.bell)
+        await wait_until(look, host.bell)
         if not thinking.done():
-            raise Stopped
+            raise Stopped if halting(host) else Interrupted
+        # Done in the same breath as the interrupt: it is paid for, so it is kept (M-40).
         return thinking.result()
     finally:
         if not thinking.done():
@@ -181,7 +255,7 @@ def numbered(host: Host, requests: Sequence[ToolRequest]) -> tuple[ToolRequest, 
 
 async def store_calling_turn(
     host: Host, turn: Turn, tools: Mapping[str, Tool], **changes: Any
-) -> None:
+) -> list[Work]:
     """Store a model turn and the calls it makes, then start them.
 
     Args:
@@ -189,34 +263,18 @@ async def store_calling_turn(
         turn: The model turn; its requests have ids.
         tools: What may be called.
         changes: Further fields of the record.
+
+    Returns:
+        The calls with what the policy makes of each.
     """
     state, free = host.state, host.executor.free()
+    works = [host.executor.work(request, tools) for request in turn.calls]
     opened = [
-        host.table.opened(request, running=place < free) for place, request in enumerate(turn.calls)
+        host.table.opened(work.request, work.applied.to_json(), running=place < free)
+        for place, work in enumerate(works)
     ]
     await state.commit(turn, *opened, calls=state.record.calls + len(opened), **changes)
     for call in opened:
         host.table.enter(call)
-    host.executor.start(turn.calls, tools)
-
-
-async def attend(host: Host, requests: Sequence[ToolRequest]) -> None:
-    """Wait until every call of the turn has ended.
-
-    Raises:
-        Stopped: A StopRun arrived; every call that was open is cancelled.
-        StoreFailed: A result could not be stored.
-    """
-
-    def over() -> bool | None:
-        calls = [host.table.get(request.id) for request in requests]
-        ended = all(call is not None and call.state.final for call in calls)
-        return (ended or host.executor.failure is not None or halting(host)) or None
-
-    await wait_until(over, host.bell)
-    if (failure := host.executor.failure) is not None:
-        host.executor.failure = None
-        raise failure
-    if halting(host):
-        await host.executor.cancel_all()
-        raise Stopped
+    host.executor.start(works)
+    return works

@@ -30,6 +30,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 from pydantic_core import to_json as to_json_bytes
 
+from postroom_runtime.contracts.approval import Approval
 from postroom_runtime.contracts.call import Call
 from postroom_runtime.contracts.envelope import (
     AgentMessage,
@@ -77,6 +78,7 @@ _RECORDS: Mapping[RowKind, type] = {
     RowKind.SESSION: SessionRecord,
     RowKind.TURN: Turn,
     RowKind.CALL: Call,
+    RowKind.APPROVAL: Approval,
     RowKind.EVENT: Event,
 }
 _SENDERS: Mapping[str, type] = {

@@ -13,6 +13,7 @@ from datetime import datetime
 from itertools import islice
 from typing import TypeVar
 
+from postroom_runtime.contracts.approval import Approval
 from postroom_runtime.contracts.call import Call
 from postroom_runtime.contracts.envelope import Envelope, Outgoing, Receipt
 from postroom_runtime.contracts.errors import (
@@ -223,7 +224,7 @@ class Front(Numbering):
             self._n += 1
             if isinstance(kept, Event) and kept.seq == 0:
                 kept = replace(kept, seq=self._n)
-            owner = kept.session if isinstance(kept, (Call, Event)) else session
+            owner = kept.session if isinstance(kept, (Call, Approval, Event)) else session
             promise.rows.append(make_row(self._n, owner, at, kept))
         try:
             for each in mail:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from postroom_runtime.contracts.approval import Approval
 from postroom_runtime.contracts.call import Call
 from postroom_runtime.contracts.envelope import Envelope
 from postroom_runtime.contracts.errors import StoreFailed
@@ -80,7 +81,7 @@ def entry(row: Row, cursor: int, payload: str) -> Entry:
     match record:
         case SessionRecord():
             return Entry(n, kind, session, record.version, record.name, record.cursor, at, payload)
-        case Call():
+        case Call() | Approval():
             return Entry(n, kind, session, 0, record.id, 0, at, payload)
         case Event():
             return Entry(n, kind, session, 0, str(record.kind), 0, at, payload)

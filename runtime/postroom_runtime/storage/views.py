@@ -13,8 +13,8 @@
 - ``calls(id, session, session_name, tool, arguments, state, result, started_at, ended_at)``: each
   call as it stands now. ``arguments`` and ``result`` are JSON.
 - ``events(seq, session, session_name, kind, data, at)``: what was stored of the feed.
-- ``approvals(id, token, session, agent, tool, arguments, reason, state, asked_at)``: empty, until
-  approvals are rows of their own; open ones are entries of ``inbox``.
+- ``approvals(id, token, session, agent, tool, arguments, reason, state, asked_at)``: each in its
+  latest state, open or answered.
 - ``inbox(agent, seq, id, type, content, metadata, at)``: the entries of the owner inboxes.
 - ``usage(session, session_name, agent, requests, input_tokens, output_tokens)``.
 
@@ -122,9 +122,12 @@ FROM (SELECT * FROM journal WHERE kind = 'event') j
 
 CREATE OR REPLACE VIEW approvals AS
 SELECT
-    '' AS id, '' AS token, '' AS session, '' AS agent, '' AS tool, CAST({_EMPTY} AS JSON) AS arguments,
-    '' AS reason, '' AS state, CAST(NULL AS TIMESTAMP) AS asked_at
-WHERE false;
+    j.id, {_text("token")} AS token, j.session, {_text("agent")} AS agent,
+    {_text("tool")} AS tool, {_json("arguments", _EMPTY)} AS arguments,
+    coalesce({_text("reason")}, '') AS reason, coalesce({_text("state")}, 'pending') AS state,
+    CAST({_text("asked_at")} AS TIMESTAMP) AS asked_at
+FROM journal j
+WHERE j.n IN (SELECT max(n) FROM journal WHERE kind = 'approval' GROUP BY id);
 
 CREATE OR REPLACE VIEW inbox AS
 SELECT

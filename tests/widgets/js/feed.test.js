@@ -153,7 +153,14 @@ test.each([
   [{ state: "failed", error: "HTTP 503\nmore" }, "failed", "bad", "HTTP 503"],
   [{ state: "orphaned", error: "the kernel ended" }, "orphaned", "bad", "the kernel ended"],
   [{ state: "timed_out" }, "timed out", undefined, ""],
-  [{ state: "deferred" }, "waiting for you", "now", ""],
+  [{ state: "deferred" }, "waiting for you", "now", "Runs only if you approve."],
+  [
+    { state: "denied", error: "Tool 'x' was not approved: no", decided: "denied by %deny: no" },
+    "denied",
+    "bad",
+    "denied by %deny: no",
+  ],
+  [{ state: "cancelled", error: "cancelled: the call was ended" }, "cancelled", undefined, ""],
   [
     {
       state: "completed",
@@ -197,7 +204,7 @@ test("progress is a bar with a name and words", () => {
   const bar = el.querySelector("[role=progressbar]");
 
   expect(bar.getAttribute("aria-valuenow")).toBe("63");
-  expect(el.querySelector(".prog").textContent).toBe("5 of 8 · 19 commits left");
+  expect(el.querySelector(".prog > .clip").textContent).toBe("5 of 8 · 19 commits left");
 });
 
 test("the clock of a running call goes on by itself", () => {

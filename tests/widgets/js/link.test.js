@@ -442,7 +442,7 @@ test("a room that was closed says so", () => {
 
 test("stop is offered while something runs and is asked for once", () => {
   const el = live();
-  const stop = el.querySelector(".head .btn");
+  const stop = el.querySelector(".head .btn:last-child");
   expect(stop.disabled).toBe(true);
   model.rows([], { upto: 0, head: { ...HEAD, status: "running", turn: 2 } });
   expect(stop.disabled).toBe(false);

@@ -1,6 +1,6 @@
 // Tool calls: one line each, with its evidence folded away. The words are those of the saved view.
 
-import { chip, h, icon, jump, running, say, span, plural } from "./kit.js";
+import { button, chip, h, icon, jump, running, say, span, plural } from "./kit.js";
 
 export const STATES = {
   pending: "pending",
@@ -11,8 +11,16 @@ export const STATES = {
   cancelled: "cancelled",
   timed_out: "timed out",
   orphaned: "orphaned",
+  denied: "denied",
 };
+export const ASK = "Runs only if you approve.";
+const WHY_NOT = "Why not? The agent reads this.";
 const ARGUMENT_LINE = 200;
+const QUICK_SECONDS = 1; // calls that end sooner never show a second line
+
+const OPEN = ["pending", "running", "deferred"];
+
+export const isOpen = (row) => row.kind === "call" && OPEN.includes(row.state);
 
 const first = (text) => (text ?? "").trim().split("\n", 1)[0];
 
@@ -29,6 +37,7 @@ function callLook(row) {
       return ["shield", "now", words];
     case "failed":
     case "orphaned":
+    case "denied":
       return ["x", "bad", words];
     case "cancelled":
     case "timed_out":
@@ -45,8 +54,39 @@ function argumentLine(args) {
   return line.length > ARGUMENT_LINE ? `${line.slice(0, ARGUMENT_LINE)}…` : line;
 }
 
+/** How much of a call is done, 0 to 100; null when nobody knows. */
+export function share({ progress }) {
+  if (!progress?.total) return null;
+  return Math.round((100 * Math.min(progress.done ?? 0, progress.total)) / progress.total);
+}
+
+/** The bar of a call that says how far it is. */
+export function bar(row) {
+  const fill = h("i");
+  fill.style.width = `${share(row)}%`;
+  const range = { "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": share(row) };
+  return h("div.bar", { role: "progressbar", "aria-label": row.tool, ...range }, fill);
+}
+
+function progressWords({ progress }) {
+  if (!progress) return "";
+  const { done = 0, total, text } = progress;
+  return say(total ? `${done} of ${total}` : done ? String(done) : "", text);
+}
+
+function seconds(row) {
+  return row.started ? (Date.now() - Date.parse(row.started)) / 1000 : 0;
+}
+
+/** Whether a call has been open for so long that it is worth a line more. */
+export function lasts(row) {
+  return Boolean(
+    row.state !== "running" || row.progress || row.hold || seconds(row) > QUICK_SECONDS,
+  );
+}
+
 /** Facts that stay in sight when the row is folded. */
-function callNote(ctx, row) {
+function callNote(ctx, row, order) {
   if (row.sent)
     return h(
       "div.hold",
@@ -54,36 +94,100 @@ function callNote(ctx, row) {
       h("span", {}, `${row.sent.mail ?? "mail"} to `),
       chip("agent", row.sent.name ?? row.sent.to),
     );
-  if (row.error) return h("div.hold", {}, h("span.t", {}, first(row.error)));
-  const held = row.hold && [
-    h("span", {}, `placeholder: ${row.hold}`),
-    row.mail && [
-      h("span", { "aria-hidden": "true" }, "→"),
-      h("span", {}, "result in ", jump(ctx, ctx.mail(row.mail), row.mail)),
-    ],
+  if (row.state === "deferred") return ask(ctx, row, order);
+  const failed = row.error && !["cancelled", "denied"].includes(row.state);
+  return [
+    failed && h("div.hold", {}, h("span.t", {}, first(row.error))),
+    row.hold ? held(ctx, row) : row.decided && h("div.hold", {}, row.decided),
   ];
-  return [held && h("div.hold", {}, held), progress(row)];
 }
 
-function progress(row) {
-  if (!row.progress) return null;
-  const { done = 0, total, text } = row.progress;
-  const share = total ? Math.round((100 * Math.min(done, total)) / total) : null;
-  const bar = {
-    role: "progressbar",
-    "aria-label": row.tool,
-    "aria-valuemin": 0,
-    "aria-valuemax": 100,
-    "aria-valuenow": share,
-  };
-  const fill = h("i");
-  if (share !== null) fill.style.width = `${share}%`;
-  const words = say(total ? `${done} of ${total}` : String(done), text);
+function held(ctx, row) {
   return h(
-    "div.prog",
+    "div.hold",
     {},
-    share === null ? h("span") : h("div.bar", bar, fill),
-    h("span", {}, words),
+    h("span", {}, say(row.decided, `placeholder: ${row.hold}`)),
+    (row.mail || isOpen(row)) && h("span", { "aria-hidden": "true" }, "→"),
+    row.mail
+      ? h("span", {}, "result in ", jump(ctx, ctx.mail(row.mail), row.mail))
+      : isOpen(row) && h("span", {}, "its result comes as mail"),
+  );
+}
+
+/** The line of a call that runs: how far it is, in its own words, and the way to end it. */
+function work(ctx, row, order) {
+  if (row.state !== "pending" && row.state !== "running") return null;
+  const rail = h("span.rail");
+  const words = h("span.clip");
+  const end = () => ctx.order("cancel", row.key, { call: row.id });
+  const cancel =
+    !ctx.closed &&
+    button("Cancel", { "aria-label": `Cancel ${row.tool}`, disabled: busy(order), onclick: end });
+  const element = h("div.prog", {}, rail, words, cancel);
+  element.update = (next) => {
+    const known = share(next) !== null;
+    const fill = rail.querySelector(".bar > i");
+    if (known && fill) {
+      fill.style.width = `${share(next)}%`;
+      fill.parentNode.setAttribute("aria-valuenow", share(next));
+    } else rail.replaceChildren(...(known ? [bar(next)] : []));
+    words.textContent = progressWords(next);
+    element.hidden = ctx.closed ? !next.progress : !lasts(next);
+  };
+  element.update(row);
+  return element;
+}
+
+const busy = (order) => Boolean(order && !order.words);
+
+/** The line of a call that waits for a person: both answers, and a reason for a no. */
+function ask(ctx, row, order) {
+  const words = say(row.reason, ASK);
+  if (ctx.closed || !row.approval) return h("div.hold", {}, words);
+  const approval = row.approval;
+  const disabled = busy(order);
+  const why = ctx.denying.get(row.key);
+  const redraw = (selector) => {
+    ctx.redraw(row.key);
+    ctx.focus(row.key, selector);
+  };
+  if (why === undefined) {
+    const approve = () => ctx.order("approve", row.key, { approval });
+    const begin = () => {
+      ctx.denying.set(row.key, "");
+      redraw("input");
+    };
+    const named = (word) => ({ "aria-label": `${word} ${row.tool}`, disabled });
+    return h(
+      "div.ask",
+      {},
+      h("span.grow", {}, words),
+      h(
+        "span.row",
+        {},
+        button("Approve", { ...named("Approve"), onclick: approve }, ".solid"),
+        button("Deny…", { ...named("Deny"), onclick: begin }, ".no"),
+      ),
+    );
+  }
+  const input = h("input", { "aria-label": "reason", placeholder: WHY_NOT, value: why, disabled });
+  const deny = (event) => {
+    event.preventDefault();
+    if (ctx.order("deny", row.key, { approval, reason: input.value.trim() }))
+      ctx.denying.delete(row.key);
+  };
+  const back = () => {
+    ctx.denying.delete(row.key);
+    redraw(".no");
+  };
+  input.addEventListener("input", () => ctx.denying.set(row.key, input.value));
+  input.addEventListener("keydown", (event) => event.key === "Escape" && back());
+  return h(
+    "form.ask",
+    { onsubmit: deny },
+    input,
+    h("button.btn.small.tone", { type: "submit", "data-k": "bad", disabled }, `Deny ${row.tool}`),
+    button("Back", { onclick: back }),
   );
 }
 
@@ -93,11 +197,12 @@ export function elapsed(ctx, row) {
   return running((Date.now() - Date.parse(row.started)) / 1000);
 }
 
-/** A call as a row that unfolds. */
-export function call(ctx, row) {
+/** A call as a row that unfolds; `order` is what a button of it asked for and has come to. */
+export function call(ctx, row, order) {
   const [drawing, tone, words] = callLook(row);
   const output = row.error ?? row.result;
   const more = row.more ? `\n… ${plural(row.more, "more character")}` : "";
+  const took = h("span.el", {}, elapsed(ctx, row));
   const summary = h(
     "summary",
     {},
@@ -105,7 +210,7 @@ export function call(ctx, row) {
     h("span.name.clip", {}, row.tool),
     h("span.args.clip", {}, argumentLine(row.args)),
     h("span.stt", tone ? { "data-k": tone } : {}, words),
-    h("span.el", {}, elapsed(ctx, row)),
+    took,
     h("span.chev", {}, icon("chev")),
   );
   const body = h(
@@ -119,5 +224,22 @@ export function call(ctx, row) {
   const ontoggle = (event) =>
     event.target.open ? ctx.unfolded.add(row.key) : ctx.unfolded.delete(row.key);
   const fold = h("details", { open: ctx.unfolded.has(row.key), ontoggle }, summary, body);
-  return h("div.call", { "aria-label": `call ${row.tool}, ${words}` }, fold, callNote(ctx, row));
+  const line = work(ctx, row, order);
+  const told = order?.words && h("div.hold.told", { "data-k": "now", role: "status" }, order.words);
+  const name = { "aria-label": `call ${row.tool}, ${words}` };
+  const element = h("div.call", name, fold, line, callNote(ctx, row, order), told);
+  // A report every moment must not take a button away from under somebody's finger.
+  element.update = (next) => {
+    if (!line || besides(next) !== besides(row)) return false;
+    line.update(next);
+    return true;
+  };
+  element.tick = () => {
+    if (row.state === "running") took.textContent = elapsed(ctx, row);
+    if (line?.hidden && !ctx.closed) line.hidden = !lasts(row);
+  };
+  return element;
 }
+
+/** All of a row but how far it is. */
+const besides = (row) => JSON.stringify({ ...row, v: 0, progress: null });

@@ -1,6 +1,5 @@
 // The feed: rows by key, the last 500 on the page. It follows the end if you are there already.
 
-import { elapsed } from "./calls.js";
 import { h, plural } from "./kit.js";
 import { element, lost } from "./rows.js";
 
@@ -47,6 +46,7 @@ export class Feed {
     this.context = {
       ...actions,
       unfolded: new Set(),
+      denying: new Map(), // key of a call -> the reason being written
       name: "",
       closed: false,
       jump: (key) => this.jump(key),
@@ -55,6 +55,7 @@ export class Feed {
         this.shown.delete(key);
         this.draw();
       },
+      focus: (key, selector) => this.shown.get(key)?.element.querySelector(selector)?.focus(),
     };
   }
 
@@ -77,16 +78,18 @@ export class Feed {
 
   elementOf(row) {
     const known = this.shown.get(row.key);
-    if (known?.row === row) return known.element;
-    if (known && known.row.kind === row.kind && known.element.update?.(row)) {
+    const order = this.store.orders.get(row.key);
+    const same = known && known.order === order;
+    if (same && known.row === row) return known.element;
+    if (same && known.row.kind === row.kind && known.element.update?.(row)) {
       known.row = row;
       return known.element;
     }
-    const made = element(this.context, row);
+    const made = element(this.context, row, order);
     made.classList.add("ent");
     made.dataset.key = row.key;
     if (row.kind !== "mark") made.tabIndex = -1;
-    this.shown.set(row.key, { row, element: made });
+    this.shown.set(row.key, { row, order, element: made });
     return made;
   }
 
@@ -160,10 +163,8 @@ export class Feed {
 
   /** Let the clocks of running calls go on. */
   tick() {
-    for (const { row, element: shown } of this.shown.values()) {
-      if (row.kind === "call" && row.state === "running")
-        shown.querySelector(".el").textContent = elapsed(this.context, row);
-    }
+    for (const { element: shown } of this.shown.values()) shown.tick?.();
+    this.settle();
   }
 
   // ── Where you are ──
@@ -201,7 +202,7 @@ export class Feed {
 
   focusedKey() {
     const active = this.root.getRootNode().activeElement;
-    return active?.dataset?.key && this.rows.contains(active) ? active.dataset.key : null;
+    return this.rows.contains(active) ? (active.closest("[data-key]")?.dataset.key ?? null) : null;
   }
 
   key(event) {

@@ -3,6 +3,8 @@
 const PATHS = {
   bolt: "M9 1.5 3.5 9H8l-1 5.5L12.5 7H8z",
   stop: "M4 4h8v8H4z",
+  pause: "M5.5 3v10 M10.5 3v10",
+  play: "M5 3l8 5-8 5z",
   x: "M4 4l8 8 M12 4l-8 8",
   check: "M3 8.5 6.5 12 13 4.5",
   reply: "M6.5 4 2.5 8l4 4 M2.5 8H10a3.5 3.5 0 0 1 3.5 3.5V13",
@@ -41,6 +43,11 @@ export function h(tag, attributes = {}, ...children) {
   }
   element.append(...children.flat(Infinity).filter((child) => child || child === 0));
   return element;
+}
+
+/** A small button; `kind` are further classes of it. */
+export function button(words, attributes, kind = "") {
+  return h(`button.btn.small${kind}`, { type: "button", ...attributes }, words);
 }
 
 /** The time of day, here: `10:03:02`. */

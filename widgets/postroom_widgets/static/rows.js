@@ -65,12 +65,13 @@ function receipt(ctx, row) {
 
 function resultOf(ctx, row) {
   if (!row.result) return null;
-  const words = row.result === "completed" ? "result" : (STATES[row.result] ?? row.result);
+  const done = row.result === "completed";
+  const words = done ? "result" : (STATES[row.result] ?? row.result);
   if (!row.turn_of_call) return h("span.meta", {}, words);
   return h(
     "span.meta",
     {},
-    `${words} of the call in `,
+    done ? "result of the call in " : `${words} call of `,
     jump(ctx, `c:${row.call}`, `turn ${row.turn_of_call}`),
   );
 }
@@ -275,15 +276,15 @@ export function lost(ctx, item) {
   );
 }
 
-/** Return the element of a row. `element.update(row)`, where there is one, takes a change in place. */
-export function element(ctx, row) {
+/** The element of a row; `update(row)` of it, where there is one, takes a change in place if it can. */
+export function element(ctx, row, order) {
   switch (row.kind) {
     case "mail":
       return mail(ctx, row);
     case "turn":
       return turn(ctx, row);
     case "call":
-      return call(ctx, row);
+      return call(ctx, row, order);
     case "mark":
       return mark(ctx, row);
     case "end":

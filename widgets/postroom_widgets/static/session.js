@@ -5,16 +5,19 @@ import { Composer } from "./composer.js";
 import { Feed } from "./feed.js";
 import { clock, count, h, icon, plural } from "./kit.js";
 import { Store } from "./store.js";
+import { Strip } from "./strip.js";
 
 const CLOCK_MS = 1000;
 const SLOW_MS = 1000;
 const KEEP_FOCUS_MS = 300;
 
 /** What a session is doing, in words; the same as in the saved view. */
-export function statusWords({ status, turn, calls, end, needs }) {
+export function statusWords({ status, turn, calls, asks, end, needs }) {
   if (needs) return needs;
   if (status === "running" && turn) return `running · turn ${turn}`;
   if (status === "waiting" && calls) return `waiting · ${plural(calls, "call")}`;
+  if ((status === "waiting" || status === "idle") && asks)
+    return `${status} · ${plural(asks, "call waits", "calls wait")} for you`;
   if (status === "idle" && end === "stopped") return "idle · stopped";
   if (status === "failed" && turn) return `failed · in turn ${turn}`;
   if (status === "paused") return "paused · mail is kept";
@@ -23,13 +26,17 @@ export function statusWords({ status, turn, calls, end, needs }) {
 }
 
 /** The shape and colour of the status dot. */
-function dot({ status, calls, end }, closed) {
+function dot({ status, calls, asks, end }, closed) {
   if (closed) return "stopped";
   if (status === "waiting") return calls ? "running still" : "waiting";
+  if (status === "idle" && asks) return "waiting";
   if (status === "capped") return "paused";
   if (status === "closed" || (status === "idle" && end === "stopped")) return "stopped";
   return status;
 }
+
+/** What a session can be let to go on from. */
+const RESTING = ["ready", "paused", "failed", "capped"];
 
 class View {
   constructor(store) {
@@ -42,7 +49,9 @@ class View {
       reply: (row) => this.reply(row),
       edit: redraw((id) => store.outbox.edit(id)),
       discard: redraw((id) => store.outbox.discard(id)),
+      order: (op, key, more) => store.order(op, key, more),
     });
+    this.strip = new Strip(this.feed);
     this.composer = new Composer(store);
     this.dot = h("span.st", { "aria-hidden": "true" });
     this.name = h("h2");
@@ -50,11 +59,15 @@ class View {
     this.stats = h("div.stats");
     this.stop = h(
       "button.btn",
-      { type: "button", onclick: () => store.stop() },
+      { type: "button", onclick: () => store.order("stop") },
       icon("stop"),
       h("span.w", {}, "Stop"),
     );
-    this.controls = h("div.ctrls", {}, this.stop);
+    this.pause = h("button.btn", {
+      type: "button",
+      onclick: () => store.order(this.resumes ? "resume" : "pause"),
+    });
+    this.controls = h("div.ctrls", {}, this.pause, this.stop);
     this.head = h(
       "header.head",
       {},
@@ -72,6 +85,7 @@ class View {
       this.head,
       this.banner,
       this.feed.root,
+      this.strip.root,
       this.composer.root,
       this.foot,
     );
@@ -104,6 +118,7 @@ class View {
     if (saved) this.drawFoot();
     else this.composer.draw();
     this.feed.draw();
+    this.strip.draw();
   }
 
   schedule() {
@@ -129,12 +144,25 @@ class View {
       h("span.wide", {}, [head.agent, head.model].filter(Boolean).join(" · ")),
       ...(head.unread && !closed ? [number(head.unread, "unread")] : []),
       ...(head.calls && !closed ? [number(head.calls, head.calls === 1 ? "call" : "calls")] : []),
+      ...(head.asks && !closed ? [number(head.asks, "for you")] : []),
       ...(head.tokens ? [number(count(head.tokens), "tokens")] : []),
     );
     const active = head.status === "running" || head.status === "waiting" || head.calls > 0;
     this.controls.hidden = link === "saved";
-    this.stop.disabled = closed || !active || Boolean(this.store.stopping);
+    const order = this.store.orders.get("");
+    const asked = Boolean(order && !order.words);
+    this.stop.disabled = closed || !active || asked;
     this.stop.setAttribute("aria-label", `Stop ${head.name}`);
+    this.pause.disabled = closed || head.status === "closed" || asked;
+    this.drawPause(RESTING.includes(head.status));
+  }
+
+  drawPause(resumes) {
+    if (resumes === this.resumes) return;
+    this.resumes = resumes;
+    const word = resumes ? "Resume" : "Pause";
+    this.pause.replaceChildren(icon(resumes ? "play" : "pause"), h("span.w", {}, word));
+    this.pause.setAttribute("aria-label", `${word} ${this.store.head.name}`);
   }
 
   drawBanner() {
@@ -171,7 +199,9 @@ class View {
   }
 
   tick() {
-    if (this.root.isConnected) this.feed.tick();
+    if (!this.root.isConnected) return;
+    this.feed.tick();
+    this.strip.draw();
   }
 
   // ── Being moved on the page ──

@@ -25,7 +25,7 @@ export class Store {
     this.link = "opening"; // opening, live, busy, gone (was live), saved (never was), over
     this.words = ""; // why it is over
     this.catching = null; // { got, total, since } while many rows come in
-    this.stopping = "";
+    this.orders = new Map(); // key of a call, or "" for the session -> { id, op, words }
     this.listeners = new Map(); // a view's callback -> its element
     this.questions = new Map(); // id -> when it was first asked
     this.heardAt = 0;
@@ -108,10 +108,33 @@ export class Store {
     this.say({ op: "older", count: rows });
   }
 
-  stop() {
+  /** Say what a button means; false if nobody hears it. `key` is whose button it is. */
+  order(op, key = "", more = {}) {
     const id = this.outbox.id();
-    if (this.ask(id, { op: "stop", id })) this.stopping = id;
+    const heard = this.ask(id, { op, id, ...more });
+    if (heard) this.orders.set(key, { id, op });
     this.changed();
+    return heard;
+  }
+
+  /** Take the answer to a button; what was refused is told where it was pressed. */
+  decided(id, op, words) {
+    for (const [key, order] of this.orders) {
+      if (order.id !== id) continue;
+      if (op === "refused") this.orders.set(key, { op: order.op, words });
+      else if (!key) this.orders.delete(key);
+      return true;
+    }
+    return false;
+  }
+
+  /** Buttons whose answer may never come can be pressed again. */
+  giveUp() {
+    for (const [key, { id, words }] of this.orders) {
+      if (words) continue;
+      this.questions.delete(id);
+      this.orders.delete(key);
+    }
   }
 
   send(interrupt) {
@@ -180,6 +203,9 @@ export class Store {
   put(row) {
     const old = this.rows.get(row.key);
     if (old && old.v >= row.v) return true;
+    // The button did what it said; a refusal stays to be read.
+    if (old && row.state !== old.state && !this.orders.get(row.key)?.words)
+      this.orders.delete(row.key);
     if (row.add === undefined) this.rows.set(row.key, row);
     else if (old?.v === row.base)
       this.rows.set(row.key, { ...old, v: row.v, text: (old.text ?? "") + row.add });
@@ -203,7 +229,7 @@ export class Store {
 
   answered({ op, id, mail, words }) {
     this.questions.delete(id);
-    if (id === this.stopping) this.stopping = "";
+    if (this.decided(id, op, words)) return;
     if (op === "refused") this.outbox.refused(id, words);
     else {
       this.outbox.acknowledged(id, mail);
@@ -228,8 +254,8 @@ export class Store {
   lose() {
     if (this.closed) return;
     this.link = this.live ? "gone" : "saved";
+    this.giveUp();
     this.questions.clear();
-    this.stopping = "";
     this.changed();
   }
 
@@ -273,8 +299,7 @@ export class Store {
     if (this.questions.has("hello")) this.hello();
     if (this.questions.has("ping")) this.say({ op: "ping", id: "ping" });
     for (const item of this.outbox.items) if (item.state === "sent") this.transmit(item);
-    this.questions.delete(this.stopping);
-    this.stopping = "";
+    this.giveUp();
   }
 
   /** Ask an idle kernel whether it knows us. One that was restarted does not. */
