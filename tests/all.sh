@@ -50,7 +50,9 @@ if [ "$mode" = quick ]; then
   step tests pytest -q -n 2 -m 'not browser and not kernel and not packaging' tests
   step kernel pytest -q -n 2 -m kernel tests
 else
-  step tests pytest -q -n 2 --cov --cov-report=term:skip-covered -m 'not browser and not kernel' tests
+  step tests pytest -q -n 2 --cov --cov-report=term:skip-covered -m 'not browser and not kernel' \
+    --ignore tests/walks tests
+  step schedules pytest -q -n 2 tests/walks # many and alike: counting their lines would triple them
   step kernel pytest -q -n 2 -m kernel tests
   if command -v npm >/dev/null; then
     step 'javascript' bash -c 'cd tests/widgets/js && npm install --silent --no-audit --no-fund && npm test --silent'

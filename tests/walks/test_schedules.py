@@ -44,6 +44,7 @@ def _told(walk: Walk) -> str:
     )
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_whatever_happens_every_call_ends_once_and_every_result_is_read_once(chunk: int) -> None:
     for seed in range(FIRST + chunk, FIRST + SCHEDULES, CHUNKS):
