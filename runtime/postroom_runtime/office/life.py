@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import threading
 from collections import deque
 from collections.abc import Mapping
 from functools import partial
@@ -88,6 +89,7 @@ class Life:
         self._executor: Executor | None = None
         self._task: asyncio.Task[None] | None = None
         self._loaded = False
+        self._loading = threading.Lock()
         self._made: tuple[Definition, int, Model, Mapping[str, Tool]] | None = None
 
     # ── its agent ──
@@ -354,10 +356,13 @@ class Life:
         return self._trouble[1] if self._trouble else ""
 
     def load(self) -> None:
-        """Read the transcript and the calls from the store, once."""
+        """Read the transcript and the calls from the store, once; whoever comes meanwhile waits."""
         if self._loaded:
             return
-        self._loaded = True
-        rows = self._room.storage.rows(self.state.id, kinds=(RowKind.TURN, RowKind.CALL))
-        self.state.load([row.record for row in rows if isinstance(row.record, Turn)])
-        self.table.load([row.record for row in rows if isinstance(row.record, Call)])
+        with self._loading:
+            if self._loaded:
+                return
+            rows = self._room.storage.rows(self.state.id, kinds=(RowKind.TURN, RowKind.CALL))
+            self.state.load([row.record for row in rows if isinstance(row.record, Turn)])
+            self.table.load([row.record for row in rows if isinstance(row.record, Call)])
+            self._loaded = True
