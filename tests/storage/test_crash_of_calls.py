@@ -256,7 +256,7 @@ def test_thirty_killed_kernels_leave_every_call_and_question_whole_M62b_M71_M73_
     for number in range(ROOMS):
         room, died_with = tmp_path / f"{number}.duckdb", dict[str, Call]()
         for life in range(LIVES):
-            lives.live_and_die(room, f"{number}-{life}", after=chance.randint(1, 100))
+            lives.live_and_die(room, f"{number}-{life}", after=chance.randint(1, 80))
             journal = Journal(room)
             check(journal, died_with)
             died_with = journal.open()

@@ -90,6 +90,7 @@ class Life:
         self._task: asyncio.Task[None] | None = None
         self._loaded = False
         self._loading = threading.Lock()
+        self._offered: tuple[Mapping[str, Tool], Mapping[str, Tool]] | None = None
         self._made: tuple[Definition, int, Model, Mapping[str, Tool]] | None = None
 
     # ── its agent ──
@@ -135,6 +136,8 @@ class Life:
     def tools(self) -> Mapping[str, Tool]:
         """What its model may call: its agent's tools, and Postroom's own that it may use."""
         definition, _, tools = self._needed()
+        if self._offered is not None and self._offered[0] is tools:
+            return self._offered[1]
         wanted = definition.agent.toolbox
         own = [
             *mail_tools(self._room.router, self._session, self.report),
@@ -142,7 +145,8 @@ class Life:
             *call_tools(self.table, self._waits, lambda: self.executor),
         ]
         mine = {tool.name: tool for tool in own if wanted is None or tool.name in wanted}
-        return {**tools, **mine}
+        self._offered = tools, {**tools, **mine}
+        return self._offered[1]
 
     @property
     def executor(self) -> Executor:
