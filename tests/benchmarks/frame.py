@@ -24,7 +24,8 @@ class Figure:
     """One measured ratio and its goal."""
 
     name: str
-    goal: float
+    goal: float | None
+    """None where nobody can say what it ought to be: printed to be compared with itself."""
     at_least: bool
     """Whether the ratio should be at least the goal; else at most."""
     rounds: int
@@ -39,7 +40,9 @@ class Figure:
         return statistics.median(ratios)
 
     def held(self, ratio: float) -> bool:
-        """Tell whether ``ratio`` reaches the goal."""
+        """Tell whether ``ratio`` reaches the goal, if there is one."""
+        if self.goal is None:
+            return True
         return ratio >= self.goal if self.at_least else ratio <= self.goal
 
 
@@ -54,13 +57,13 @@ def figure(
     Args:
         name: What is printed.
         at_most: The goal of a cost: ours divided by theirs.
-        at_least: The goal of a speed: theirs divided by ours, in seconds per thing done.
+        at_least: The goal of a speed: theirs divided by ours, in seconds per thing done. Without
+            either there is no goal.
         rounds: How often each is done; a fifth of it with ``--quick``.
     """
 
     def mark(arrange: Arranged) -> Arranged:
         goal = at_most if at_most is not None else at_least
-        assert goal is not None
 
         def turned() -> Iterator[tuple[Round, Round]]:
             for ours, theirs in arrange():

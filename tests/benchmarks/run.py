@@ -18,11 +18,9 @@ def main(arguments: list[str]) -> None:
     width = max((len(each.name) for each in chosen), default=0)
     for each in chosen:
         ratio = each.measure(quick="--quick" in arguments)
-        goal = f"{'>=' if each.at_least else '<='} {each.goal:g}"
-        print(
-            f"{each.name:<{width}}  {ratio:6.2f}  {goal:>7}  {'held' if each.held(ratio) else 'missed'}",
-            flush=True,
-        )
+        goal = "" if each.goal is None else f"{'>=' if each.at_least else '<='} {each.goal:g}"
+        held = "no target" if each.goal is None else "held" if each.held(ratio) else "missed"
+        print(f"{each.name:<{width}}  {ratio:6.2f}  {goal:>7}  {held}", flush=True)
 
 
 if __name__ == "__main__":

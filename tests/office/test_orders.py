@@ -1,6 +1,7 @@
 """Orders that come at an awkward moment: stop, pause, cancel, approve, close (M-84…M-86, M-91, M-97, M-134)."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -402,3 +403,44 @@ def test_m134_a_closed_session_leaves_no_call_and_no_question_open(waiting: bool
         assert ran == []
 
     in_room(main)
+
+
+# ── Looking from another thread ──
+
+
+class Slow(MemoryStorage):
+    """A store that reads slowly for everybody but the main thread."""
+
+    reading, go = threading.Event(), threading.Event()
+
+    def rows(self, *args: Any, **given: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            self.reading.set()
+            assert self.go.wait(30)
+        return super().rows(*args, **given)
+
+
+def test_a_session_that_another_thread_just_looks_at_is_not_taken_for_empty() -> None:
+    """M-64: its mail would be passed over as told already, and a result lost."""
+    one = agent(call("nap", seconds=5))
+
+    async def goes(room: Room) -> None:
+        s = room.spawn(one, "go")
+        await asyncio.sleep(1)
+        s.pause()
+        await asyncio.sleep(60)
+        assert len(s.mail(unread=True)) == 1
+
+    async def looks(room: Room) -> None:
+        s = room.session("a")
+        looking = threading.Thread(target=s.calls)
+        looking.start()
+        assert Slow.reading.wait(30)
+        threading.Timer(0.1, Slow.go.set).start()
+        assert len(s.mail(unread=True)) == 1
+        assert len(s.transcript()) == 4
+        looking.join()
+
+    first = MemoryStorage()
+    life(first, goes)
+    life(Slow(rows=first.rows()), looks)

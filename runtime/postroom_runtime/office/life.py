@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import threading
 from collections import deque
 from collections.abc import Mapping
 from functools import partial
@@ -88,6 +89,8 @@ class Life:
         self._executor: Executor | None = None
         self._task: asyncio.Task[None] | None = None
         self._loaded = False
+        self._loading = threading.Lock()
+        self._offered: tuple[Mapping[str, Tool], Mapping[str, Tool]] | None = None
         self._made: tuple[Definition, int, Model, Mapping[str, Tool]] | None = None
 
     # ── its agent ──
@@ -133,6 +136,8 @@ class Life:
     def tools(self) -> Mapping[str, Tool]:
         """What its model may call: its agent's tools, and Postroom's own that it may use."""
         definition, _, tools = self._needed()
+        if self._offered is not None and self._offered[0] is tools:
+            return self._offered[1]
         wanted = definition.agent.toolbox
         own = [
             *mail_tools(self._room.router, self._session, self.report),
@@ -140,7 +145,8 @@ class Life:
             *call_tools(self.table, self._waits, lambda: self.executor),
         ]
         mine = {tool.name: tool for tool in own if wanted is None or tool.name in wanted}
-        return {**tools, **mine}
+        self._offered = tools, {**tools, **mine}
+        return self._offered[1]
 
     @property
     def executor(self) -> Executor:
@@ -354,10 +360,13 @@ class Life:
         return self._trouble[1] if self._trouble else ""
 
     def load(self) -> None:
-        """Read the transcript and the calls from the store, once."""
+        """Read the transcript and the calls from the store, once; whoever comes meanwhile waits."""
         if self._loaded:
             return
-        self._loaded = True
-        rows = self._room.storage.rows(self.state.id, kinds=(RowKind.TURN, RowKind.CALL))
-        self.state.load([row.record for row in rows if isinstance(row.record, Turn)])
-        self.table.load([row.record for row in rows if isinstance(row.record, Call)])
+        with self._loading:
+            if self._loaded:
+                return
+            rows = self._room.storage.rows(self.state.id, kinds=(RowKind.TURN, RowKind.CALL))
+            self.state.load([row.record for row in rows if isinstance(row.record, Turn)])
+            self.table.load([row.record for row in rows if isinstance(row.record, Call)])
+            self._loaded = True
