@@ -8,6 +8,7 @@ from typing import Any
 from postroom_runtime.calls.context import CallContext, current_call
 from postroom_runtime.calls.policy import read_policy
 from postroom_runtime.calls.tool import tool
+from postroom_runtime.contracts.approval import ApprovalState
 from postroom_runtime.contracts.call import ToolRequest
 from postroom_runtime.contracts.config import Agent
 from postroom_runtime.contracts.errors import AlreadyAnswered
@@ -367,7 +368,9 @@ class Walk:
 
 
 def _answered(room: Room) -> set[CallId]:
-    return {a.call for a in room.approvals(None)} - {a.call for a in room.approvals()}
+    # A question that a cancel closes is no answer: its call may be ending just now.
+    open_ones = (ApprovalState.PENDING, ApprovalState.CANCELLED)
+    return {a.call for a in room.approvals(None) if a.state not in open_ones}
 
 
 def _has_more(s: Session) -> bool:
