@@ -25,7 +25,6 @@ from postroom_runtime.contracts.session_record import SessionRecord, SessionStat
 from postroom_runtime.contracts.turn import EndReason, Turn, Usage
 from postroom_runtime.mail.journal_events import event_of
 from postroom_runtime.mail.mailbox import Mailbox
-from postroom_runtime.mail.router import Letter
 from postroom_runtime.office.life import Life
 from postroom_runtime.stepper.receive_points import renders
 
@@ -194,15 +193,14 @@ class Session:
         id: str | None = None,
     ) -> Receipt:
         """Do what :meth:`send` does without blocking: for code on the loop."""
-        letter = Letter(
-            text=text,
+        return await self.room.asend(
+            self.id,
+            text,
             interrupt=interrupt,
-            in_reply_to=reply_to,
+            reply_to=reply_to,
             expects_reply=expects_reply,
             id=id,
         )
-        self.room.attach()
-        return await self.room.router.post(self.id, letter)
 
     async def ask(
         self, text: str, *, timeout: float | None = 300, interrupt: bool = False
