@@ -2,10 +2,9 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Literal, overload
 
 from postroom_runtime.calls.tool import Tool
@@ -22,6 +21,7 @@ from postroom_runtime.models.script import Script
 from postroom_runtime.office.approval_verbs import ApprovalVerbs
 from postroom_runtime.office.closing import close_session
 from postroom_runtime.office.home import Home
+from postroom_runtime.office.housing import Housing
 from postroom_runtime.office.mail_verbs import MailVerbs
 from postroom_runtime.office.recovery import recover, stored_approvals
 from postroom_runtime.office.roster import Roster
@@ -31,7 +31,7 @@ from postroom_runtime.office.waiting import Waiting
 from postroom_runtime.storage.protocol import Storage
 
 
-class Room(MailVerbs, ApprovalVerbs):
+class Room(Housing, MailVerbs, ApprovalVerbs):
     """A user's post office. Made by ``pr.open``; the notebook's own is ``pr.room()``.
 
     Args:
@@ -281,56 +281,7 @@ class Room(MailVerbs, ApprovalVerbs):
         self.storage.close()
         self._on_close(self)
 
-    def __enter__(self) -> "Room":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> "Room":
-        self.attach()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    # ── its loop ──
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The loop it lives on; None before its first spawn or await."""
-        return self._home.loop
-
-    @property
-    def context(self) -> Context | None:
-        """What its tasks run in."""
-        return self._home.context
-
-    def attach(self) -> None:
-        """Live on the running loop from now on, unless it lives on one already.
-
-        Raises:
-            PostroomError: Called on another loop than the room's.
-        """
-        self._home.attach()
-
-    def hop(self, function: Callable[..., object], *args: Any) -> None:
-        """Run ``function(*args)`` on the room's loop, from any thread; at once when on it."""
-        self._home.hop(function, *args)
-
-    def task(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any] | None:
-        """Run ``work`` as a task on the room's loop; what it raises is logged, never lost."""
-        return self._home.task(work, name)
+    # ── for the modules of the office ──
 
     def _moved_in(self, loop: asyncio.AbstractEventLoop) -> None:
         self.delivery.attach(loop, self.context)
@@ -340,8 +291,6 @@ class Room(MailVerbs, ApprovalVerbs):
     def _moved_out(self) -> None:
         for session in self._sessions.values():
             session.life.end()
-
-    # ── for the modules of the office ──
 
     def counted(self, record: SessionRecord) -> None:
         """Count a stored session and its calls, so that new ids go on from there."""
