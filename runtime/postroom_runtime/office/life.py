@@ -35,6 +35,7 @@ from postroom_runtime.mail.permissions import wake_kind
 from postroom_runtime.models.model import Model
 from postroom_runtime.office.call_desk import CallDesk
 from postroom_runtime.office.closing import store_closed
+from postroom_runtime.office.offering import Offering
 from postroom_runtime.office.options import Options
 from postroom_runtime.office.roster import Definition
 from postroom_runtime.signals.bell import Bell, wait_until
@@ -42,9 +43,6 @@ from postroom_runtime.stepper.loop import Run
 from postroom_runtime.stepper.receive_points import cancels, released, starts_run
 from postroom_runtime.stepper.resting import settle, unsettled
 from postroom_runtime.stepper.state import SessionState
-from postroom_runtime.toolbox.call_tools import call_tools
-from postroom_runtime.toolbox.mail_tools import mail_tools
-from postroom_runtime.toolbox.waiting import Waits, wait_tool
 
 if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
@@ -66,7 +64,7 @@ class Life:
     """
 
     def __init__(self, session: "Session", room: "Room", record: SessionRecord, epoch: int) -> None:
-        self._session, self._room = session, room
+        self._room = room
         self.bell: Bell = room.delivery.bell(record.id)
         changed = partial(room.delivery.ring, record.id)
         self._changed = changed
@@ -82,15 +80,12 @@ class Life:
         self._ordered = self._released = max([record.cursor, *(e.seq for e in self.state.unread())])
         """Up to where orders had their effect: to cancel, and answers to approvals at rest."""
         self.desk = CallDesk(self, room)
-        self._waits = Waits(
-            self.state, self.table, self.bell, lambda: self.definition().max_wait_seconds
-        )
+        self._offering = Offering(self, session, room)
         self._trouble: tuple[int, str] | None = None
         self._executor: Executor | None = None
         self._task: asyncio.Task[None] | None = None
         self._loaded = False
         self._loading = threading.Lock()
-        self._offered: tuple[Mapping[str, Tool], Mapping[str, Tool]] | None = None
         self._made: tuple[Definition, int, Model, Mapping[str, Tool]] | None = None
 
     # ── its agent ──
@@ -135,18 +130,7 @@ class Life:
 
     def tools(self) -> Mapping[str, Tool]:
         """What its model may call: its agent's tools, and Postroom's own that it may use."""
-        definition, _, tools = self._needed()
-        if self._offered is not None and self._offered[0] is tools:
-            return self._offered[1]
-        wanted = definition.agent.toolbox
-        own = [
-            *mail_tools(self._room.router, self._session, self.report),
-            wait_tool(self._waits),
-            *call_tools(self.table, self._waits, lambda: self.executor),
-        ]
-        mine = {tool.name: tool for tool in own if wanted is None or tool.name in wanted}
-        self._offered = tools, {**tools, **mine}
-        return self._offered[1]
+        return self._offering.tools(self._needed()[2])
 
     @property
     def executor(self) -> Executor:
