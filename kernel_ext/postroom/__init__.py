@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
     from postroom_runtime.contracts.errors import (
         AlreadyAnswered,
+        AlreadyRead,
         AnswerFailed,
         ConfigError,
         InboxReadOnly,
@@ -107,6 +108,7 @@ _FROM: Final = {
     ),
     "postroom_runtime.contracts.errors": (
         "AlreadyAnswered",
+        "AlreadyRead",
         "AnswerFailed",
         "ConfigError",
         "InboxReadOnly",
@@ -196,6 +198,7 @@ __all__ = [  # noqa: RUF022 - what people use first stands first
     "NameTaken",
     "NoRoom",
     "AlreadyAnswered",
+    "AlreadyRead",
     "AnswerFailed",
     "StaleRecord",
     "RoomLocked",

@@ -141,6 +141,24 @@ SEND: Final = Magic(
     example="%send ann are you there?\n%send ann,bob -i stop what you do\n%send rev --wait=60 Go on.",
 )
 
+WITHDRAW: Final = Magic(
+    name="withdraw",
+    summary="Take back a message that its reader has not read yet; the log keeps both.",
+    head="ID",
+    head_names=Names.UNREAD_MAIL,
+    options=(
+        Option(
+            name="from",
+            value=Value.TEXT,
+            shown="NAME",
+            names=Names.SESSION,
+            help="take it back as the session that wrote it: for teaching",
+        ),
+    ),
+    details="What waits, and in which order it will be read: %mail NAME --unread",
+    example="%withdraw m-0003",
+)
+
 WAIT: Final = Magic(
     name="wait",
     summary="Let the kernel's loop run until sessions are idle, or something has happened.",
@@ -356,6 +374,7 @@ MAGICS: Final = (
     AGENT,
     SPAWN,
     SEND,
+    WITHDRAW,
     WAIT,
     INTERRUPT,
     WATCH,

@@ -33,6 +33,7 @@ class Directory:
             Names.CALL: self._calls,
             Names.OPEN_CALL: self._open_calls,
             Names.APPROVAL: lambda: (waiting.id for waiting in self._desk.room.approvals()),
+            Names.UNREAD_MAIL: self._unread,
             Names.UNTIL: lambda: chain(self._calls(), EventKind),
             Names.EVENT: lambda: EventKind,
             Names.MODEL: self._models,
@@ -58,6 +59,10 @@ class Directory:
         sessions = self._desk.room.sessions(hidden=True)
         calls = (call for session in sessions for call in session.calls())
         return [call.id for call in calls if not call.state.final]
+
+    def _unread(self) -> list[str]:
+        sessions = self._desk.room.sessions(hidden=True)
+        return [mail.id for session in sessions for mail in session.mail(unread=True)]
 
     def _models(self) -> list[str]:
         return ["echo", *Scripts(self._desk.namespace), *(f"{name}:" for name in PROVIDERS)]

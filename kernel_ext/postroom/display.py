@@ -21,6 +21,7 @@ from postroom_runtime.contracts.envelope import (
     ToolCallFinished,
     UserMessage,
     WatchedEvent,
+    Withdraw,
 )
 from postroom_runtime.contracts.extra import Json
 
@@ -123,12 +124,19 @@ def mail_grid(mail: Sequence[Envelope], *, names: Mapping[str, str], of: str, cu
         of: Name of the session whose mail it is.
         cursor: ``seq`` of the last mail its model has read; what is later is marked unread.
     """
+    gone = {
+        envelope.body.message.seq
+        for envelope in mail
+        if isinstance(envelope.body, Control) and isinstance(envelope.body.message, Withdraw)
+    }
     rows = tuple(
         (
             str(envelope.seq),
             envelope.id,
             sender_name(envelope, names),
-            _kind(envelope, unread=envelope.seq > cursor),
+            f"{_kind(envelope, unread=False)}, withdrawn"
+            if envelope.seq in gone
+            else _kind(envelope, unread=envelope.seq > cursor),
             mail_text(envelope),
         )
         for envelope in mail
@@ -168,6 +176,8 @@ def _kind(envelope: Envelope, *, unread: bool) -> str:
             said = [f"{tool} {state}"]
         case WatchedEvent(event=event):
             said = [f"watched {event}"]
+        case Control(message=Withdraw(mail=mail)):
+            said = [f"withdraws {mail}"]
         case Control(message=message):
             said = [message.tag.replace("_", " ")]
         case UserMessage() | AgentMessage():

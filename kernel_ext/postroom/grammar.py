@@ -24,6 +24,8 @@ class Names(StrEnum):
     """A call that has not ended."""
     APPROVAL = "approval"
     """A question to the owner that is not answered."""
+    UNREAD_MAIL = "unread mail"
+    """A message that its reader has not read."""
     UNTIL = "until"
     """What ``%wait --for`` waits for: idle, answer, mail, a call id, an event."""
     EVENT = "event"

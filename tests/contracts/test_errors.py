@@ -7,6 +7,7 @@ import pytest
 from postroom_runtime.contracts import errors
 from postroom_runtime.contracts.errors import (
     AlreadyAnswered,
+    AlreadyRead,
     AnswerFailed,
     ConfigError,
     InboxReadOnly,
@@ -123,6 +124,11 @@ SAID: dict[str, tuple[PostroomError, list[str], dict[str, object]]] = {
         StoreFailed("nothing was stored", "disk full", "Free some space."),
         ["nothing was stored: disk full. Free some space."],
         {"what": "nothing was stored", "cause": "disk full"},
+    ),
+    "already read": (
+        AlreadyRead("m-0001", "ann"),
+        ["m-0001 cannot be withdrawn", "ann has read it", "write again"],
+        {"mail": "m-0001", "session": "ann"},
     ),
     "config": (ConfigError("x=1 will not do.", value=1), ["x=1 will not do."], {"value": 1}),
     "model": (

@@ -53,6 +53,7 @@ def test_a_failure_says_the_same() -> None:
 
 
 def test_a_question_says_the_same() -> None:
+    assert f'"{wording.WITHDRAWN}"' in (STATIC / "rows.js").read_text("utf-8")
     assert f'ASK = "{wording.ASK}"' in (STATIC / "calls.js").read_text("utf-8")
 
 

@@ -142,6 +142,10 @@ class _Draft:
             self.table.put(of["key"], {"mail": row["id"]})
         if row.get("control") == "release":
             return  # the row of the call tells who answered
+        if row.get("control") == "withdraw":
+            taken = int((envelope["body"].get("message") or {}).get("seq", 0))
+            if (key := self.queued.pop(taken, None)) is not None:
+                self.table.put(key, {"state": "withdrawn", "o": [self.seq, taken]})
         if row.get("control"):
             self.mail[row["id"]] = row["key"]
             self.table.put(row["key"], {**row, "o": [self.seq, _MARK], "state": "read"})

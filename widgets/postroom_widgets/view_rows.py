@@ -28,6 +28,7 @@ _CONTROLS: Final = {
     "resume": "resume",
     "stop_run": "stop",
     "cancel_calls": "cancel",
+    "withdraw": "withdraw",
 }
 
 _ANSWERED_BY: Final = {"view": "in a view", "api": "from Python"}
@@ -113,7 +114,9 @@ def words(body: Mapping[str, Json], people: People) -> str:
 
 def _ids(body: Mapping[str, Json]) -> list[str]:
     message = body.get("message")
-    return list(message.get("ids") or ()) if isinstance(message, Mapping) else []
+    if not isinstance(message, Mapping):
+        return []
+    return [*(message.get("ids") or ()), *filter(None, [message.get("mail")])]
 
 
 def control_tag(body: Mapping[str, Json]) -> str:

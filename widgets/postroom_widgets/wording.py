@@ -23,6 +23,9 @@ CALL_STATES: Final = {
     "denied": "denied",
 }
 
+WITHDRAWN: Final = "withdrawn before it was read"
+"""Said under mail that was taken back."""
+
 ASK: Final = "Runs only if you approve."
 """Said under a call that waits for its owner."""
 
@@ -146,6 +149,8 @@ def receipt(mail: Row) -> str:
         return ""
     if state == "queued":
         return "queued, not delivered yet"
+    if state == "withdrawn":
+        return WITHDRAWN
     steps = [f"delivered in turn {mail['turn']}"] if mail.get("turn") else []
     if state == "answered":
         steps.append(f"answered in turn {mail['answered']}")

@@ -11,7 +11,7 @@ from IPython.display import display
 from postroom.answers import answer_to
 from postroom.arguments import Parsed
 from postroom.caller import Caller, Use, caller
-from postroom.catalogue import INTERRUPT, SEND, WAIT
+from postroom.catalogue import INTERRUPT, SEND, WAIT, WITHDRAW
 from postroom.display import Receipts
 from postroom.grammar import Magic
 from postroom.loop import interruptible, on_loop
@@ -53,6 +53,14 @@ class MailMagics(DeskMagics):
         looked = caller()
         parsed = self.read(INTERRUPT, line, local_ns)
         return self.give(self._post(INTERRUPT, parsed)[0], parsed, looked)
+
+    @magic(WITHDRAW)
+    def withdraw(self, line: str, local_ns: Mapping[str, Any] | None = None) -> Any:
+        """See ``catalogue.WITHDRAW``."""
+        looked = caller()
+        parsed = self.read(WITHDRAW, line, local_ns)
+        receipt = self.room.withdraw(parsed.head, sender=parsed.text_of("from"))
+        return self.give(receipt, parsed, looked)
 
     def _post(self, grammar: Magic, parsed: Parsed) -> Receipts:
         if not parsed.text.strip():

@@ -155,6 +155,17 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
+class Withdraw:
+    """Take back a mail that the reader has not read: its model never sees it; the log keeps both."""
+
+    mail: MailId
+    seq: int
+    """Where in the same mailbox it stands."""
+    tag: ClassVar[str] = "withdraw"
+    extra: Extra = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownControl:
     """A control that a newer Postroom wrote; consumed without effect, kept as it was."""
 
@@ -162,7 +173,9 @@ class UnknownControl:
     data: Mapping[str, Json]
 
 
-ControlMessage: TypeAlias = Pause | Resume | CancelCalls | StopRun | Release | UnknownControl
+ControlMessage: TypeAlias = (
+    Pause | Resume | CancelCalls | StopRun | Release | Withdraw | UnknownControl
+)
 
 
 # ── Bodies (M-12) ──

@@ -94,6 +94,17 @@ class TooManyHops(MailRefused):
         self.hops, self.limit = hops, limit
 
 
+class AlreadyRead(PostroomError):
+    """The mail that was to be withdrawn has been read; nothing was stored."""
+
+    def __init__(self, mail: str, session: str) -> None:
+        super().__init__(
+            f"{mail} cannot be withdrawn: {session} has read it. Only unread mail can; write again "
+            "to correct it."
+        )
+        self.mail, self.session = mail, session
+
+
 class MailboxFull(MailRefused):
     """The recipient has too much unread mail; the sender should wait."""
 

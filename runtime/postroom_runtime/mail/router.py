@@ -7,20 +7,30 @@ from typing import Any, Protocol
 from postroom_runtime.contracts.envelope import (
     AgentMessage,
     Body,
+    Control,
     FromSession,
     FromUser,
     Outgoing,
     Priority,
     Receipt,
     UserMessage,
+    WatchedEvent,
+    Withdraw,
 )
 from postroom_runtime.contracts.errors import (
     ConfigError,
     InboxReadOnly,
+    MailRefused,
     NotPermitted,
     UnknownRecipient,
 )
-from postroom_runtime.contracts.ids import MailId, SessionId, check_given_id, is_inbox_key
+from postroom_runtime.contracts.ids import (
+    MAX_GIVEN_ID,
+    MailId,
+    SessionId,
+    check_given_id,
+    is_inbox_key,
+)
 from postroom_runtime.mail.permissions import may_interrupt, may_write, relation
 from postroom_runtime.storage.protocol import Pending, Storage
 
@@ -247,6 +257,41 @@ class Router:
         if known is None:
             return f"no mail {reply_to} to reply to: sent as fresh mail", None
         return "", reply_to
+
+    def withdraw(
+        self, mail: MailId, sender: Member | None = None, session: SessionId | None = None
+    ) -> Posted:
+        """Take back unread mail: its reader's model never sees it, and the log keeps both.
+
+        Args:
+            mail: The id of a message.
+            sender: The session that takes it back, which must have written it; None is the owner.
+            session: In whose mailbox, where several accepted the same id.
+
+        Raises:
+            ConfigError: No such mail, or it is no message.
+            MailRefused: Somebody else wrote it. AlreadyRead comes from the store, with the receipt.
+        """
+        find = self._storage.find
+        found = self._storage.find_mail(mail) if session is None else find(session, mail)
+        if found is None or is_inbox_key(found.session):
+            raise ConfigError(f"there is no mail {mail!r} to withdraw. Ids: %mail NAME", value=mail)
+        if not isinstance(found.body, (UserMessage, AgentMessage, WatchedEvent)):
+            raise ConfigError(
+                f"{mail} is {found.body.kind}: only messages can be withdrawn.", value=mail
+            )
+        if sender is not None and found.sender.id != sender.id:
+            raise MailRefused(
+                f"{mail} is not {sender.name}'s to withdraw: only who wrote it, or the owner, may."
+            )
+        return self.deliver(
+            Outgoing(
+                session=found.session,
+                sender=FromUser() if sender is None else FromSession(sender.id, sender.agent),
+                body=Control(Withdraw(mail, found.seq)),
+                id=f"withdraw-{mail}"[:MAX_GIVEN_ID],
+            )
+        )
 
     def deliver(self, outgoing: Outgoing) -> Posted:
         """Send the runtime's own mail, already stamped, to a registered session."""

@@ -105,6 +105,35 @@ class MailVerbs(ABC):
         )
         return self.router.post(to if isinstance(to, str) else to.id, letter, writer)
 
+    def withdraw(
+        self,
+        mail: str,
+        *,
+        sender: "Session | str | None" = None,
+        session: "Session | str | None" = None,
+    ) -> Receipt:
+        """Take back a message that its reader has not read; the log keeps it and its withdrawal.
+
+        Args:
+            mail: The id of the message.
+            sender: Take it back as this session, which must have written it; None: as the owner.
+            session: Whose mailbox it is in, where several accepted the same id.
+
+        Returns:
+            The receipt of the withdrawal; a second one is a duplicate of the first.
+
+        Raises:
+            AlreadyRead: Too late.
+            MailRefused: Another session wrote it, or the reader is closed.
+            ConfigError: There is no such message.
+        """
+        self.check_open()
+        writer = self.session(sender) if isinstance(sender, str) else sender
+        reader = self.session(session) if isinstance(session, str) else session
+        receipt = self.router.withdraw(mail, writer, reader.id if reader else None).result()
+        self.hop(self.attach)
+        return receipt
+
     def notify(
         self,
         agent: str,

@@ -27,6 +27,7 @@ from postroom_runtime.mail.journal_events import event_of
 from postroom_runtime.mail.mailbox import Mailbox
 from postroom_runtime.office.life import Life
 from postroom_runtime.stepper.receive_points import renders
+from postroom_runtime.stepper.withdrawal import without_withdrawn
 
 if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
@@ -228,7 +229,8 @@ class Session:
         """Return all its mail, oldest first; with ``unread`` what its model has yet to read."""
         if unread:
             self.life.load()
-            return [e for e in self.life.state.unread() if renders(e, self.life.state.placeholders)]
+            waiting = without_withdrawn(self.mailbox.unread(self.cursor))
+            return [e for e in waiting if renders(e, self.life.state.placeholders)]
         return self.mailbox.unread(0)
 
     def transcript(self) -> list[Turn]:

@@ -12,6 +12,7 @@ from postroom_runtime.contracts.ids import CallId, SessionId
 from postroom_runtime.contracts.journal import Record
 from postroom_runtime.contracts.session_record import SessionRecord
 from postroom_runtime.contracts.turn import Role, Turn
+from postroom_runtime.stepper.withdrawal import without_withdrawn
 from postroom_runtime.storage.protocol import Committed, Pending, Storage
 
 
@@ -81,8 +82,8 @@ class SessionState:
         return self.head is not None and self.head.role is Role.USER
 
     def unread(self) -> list[Envelope]:
-        """Return all mail above the cursor."""
-        return self._storage.fetch({self.id: self.record.cursor})[self.id]
+        """Return all mail above the cursor; what was withdrawn says nothing any more."""
+        return without_withdrawn(self._storage.fetch({self.id: self.record.cursor})[self.id])
 
     def event(self, kind: EventKind, **data: Any) -> Event:
         """Return an event to be stored in the next commit, where it gets its number."""

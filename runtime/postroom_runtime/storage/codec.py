@@ -56,6 +56,7 @@ from postroom_runtime.contracts.envelope import (
     UnknownSender,
     UserMessage,
     WatchedEvent,
+    Withdraw,
 )
 from postroom_runtime.contracts.errors import ConfigError, StoreFailed
 from postroom_runtime.contracts.event import Event
@@ -97,7 +98,7 @@ _BODIES: Mapping[str, type] = {
     )
 }
 _CONTROLS: Mapping[str, type] = {
-    each.tag: each for each in (Pause, Resume, CancelCalls, StopRun, Release)
+    each.tag: each for each in (Pause, Resume, CancelCalls, StopRun, Release, Withdraw)
 }
 _MARKED: Mapping[type, str] = {
     **dict.fromkeys((*_SENDERS.values(), *_BODIES.values()), "kind"),

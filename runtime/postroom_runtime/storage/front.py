@@ -17,6 +17,7 @@ from postroom_runtime.contracts.approval import Approval
 from postroom_runtime.contracts.call import Call
 from postroom_runtime.contracts.envelope import Envelope, Outgoing, Receipt
 from postroom_runtime.contracts.errors import (
+    AlreadyRead,
     ConfigError,
     MailRefused,
     StaleRecord,
@@ -38,6 +39,8 @@ from postroom_runtime.storage.receipts import Stamp
 T = TypeVar("T")
 
 _NOTHING: Found = {}
+
+_REFUSALS = (MailRefused, ConfigError, AlreadyRead)
 
 
 class Front(Numbering):
@@ -181,7 +184,7 @@ class Front(Numbering):
                     outcome = self._keep_mail(envelope, box, mail)
                 else:
                     outcome = self._keep_repeat(_repeated(first, mail), box)
-            except (MailRefused, ConfigError) as refused:
+            except _REFUSALS as refused:
                 outcome = Refused(refused)
             outcomes.append(outcome)
         return outcomes
@@ -229,7 +232,7 @@ class Front(Numbering):
         try:
             for each in mail:
                 promise.receipts.append(self._promise_in(promise, each, at, found))
-        except (MailRefused, ConfigError) as refused:
+        except _REFUSALS as refused:
             self._take_back(promise)
             return Refused(refused)
         return self._keep_commit(promise)

@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from postroom_runtime.contracts.envelope import Control, Envelope, Outgoing, Priority, Receipt
-from postroom_runtime.contracts.errors import ConfigError, MailboxFull, TooManyHops
+from postroom_runtime.contracts.envelope import (
+    Control,
+    Envelope,
+    Outgoing,
+    Priority,
+    Receipt,
+    Withdraw,
+)
+from postroom_runtime.contracts.errors import AlreadyRead, ConfigError, MailboxFull, TooManyHops
 from postroom_runtime.contracts.ids import MailId, SessionId, check_given_id, mail_id
 from postroom_runtime.contracts.journal import Row
 from postroom_runtime.contracts.session_record import SessionRecord
@@ -91,8 +98,15 @@ class Numbering(Board):
                 raise MailboxFull(mail.session, box.unread, box.limit)
             box.unread += 1
         elif isinstance(body, Control):
-            # M-82: a control breaks a wait whatever priority its sender thought of.
-            priority = Priority.INTERRUPT
+            # M-82: a control breaks a wait whatever priority its sender thought of; one that takes
+            # mail back is no word to the reader and breaks nothing.
+            message = body.message
+            if isinstance(message, Withdraw):
+                # Decided here, where the cursor is: it never says done of what was read before.
+                if message.seq <= box.record.cursor:
+                    raise AlreadyRead(message.mail, box.record.name)
+            else:
+                priority = Priority.INTERRUPT
         self._accepted = number = self._accepted + 1
         if id is None:
             if self._ahead:

@@ -47,6 +47,8 @@ function receipt(ctx, row) {
   const step = (kind, ...words) => h(`span.step${kind}`, {}, h("span", {}, words));
   if (row.state === "queued") return h("div.rc", {}, step("", "queued, not delivered yet"));
   if (row.state === "read" || row.control) return null;
+  if (row.state === "withdrawn")
+    return h("div.rc", {}, step("", "withdrawn before it was read"));
   const answered = row.state === "answered";
   const steps = [];
   if (row.tone === "user") steps.push(step(".on", "queued"));
