@@ -1,10 +1,11 @@
 """What is told of tool calls and of what waits for the owner: records in, tables and words out. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 
 from postroom.display import arguments_text, as_words
 from postroom.tables import Column, Grid
+from postroom_runtime.calls.strays import NOTE
 from postroom_runtime.contracts.approval import Approval, ApprovalState
 from postroom_runtime.contracts.call import Call, CallState
 from postroom_runtime.contracts.envelope import Envelope, Notification
@@ -20,6 +21,7 @@ def call_grid(
     names: Mapping[str, str],
     approvals: Sequence[Approval],
     now: datetime,
+    lingering: Container[str] = (),
 ) -> Grid:
     """Return the listing of tool calls, in the order they were made.
 
@@ -28,6 +30,7 @@ def call_grid(
         names: Names of sessions by id.
         approvals: All approvals of the room, answered ones too, oldest first.
         now: Until when the calls that run have been running.
+        lingering: Ids of those that were ended and still run (M-73).
     """
     asked = {approval.call: approval for approval in approvals}
     rows = tuple(
@@ -40,9 +43,10 @@ def call_grid(
                     [f"{call.tool}({arguments_text(call.arguments)})", policy_words(call.policy)],
                 )
             ),
-            state_words(call, asked.get(call.id)),
+            state_words(call, asked.get(call.id))
+            + (", still running" if call.id in lingering else ""),
             elapsed(call, now),
-            _outcome(call, asked.get(call.id)),
+            _outcome(call, asked.get(call.id)) + (f"\n{NOTE}" if call.id in lingering else ""),
         )
         for call in calls
     )

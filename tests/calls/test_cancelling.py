@@ -1,6 +1,7 @@
 """Calls ended before their time, and on a disk that refuses (M-62b, M-68, M-73, M-77, M-84, M-85, M-134)."""
 
 import asyncio
+import contextlib
 import threading
 from typing import Any
 
@@ -19,6 +20,10 @@ def now() -> float:
 
 def outcome(call: Call) -> tuple[CallState, Any]:
     return call.state, call.result
+
+
+async def clocked() -> float:
+    return now()
 
 
 def len_of(text: str) -> int:
@@ -133,6 +138,187 @@ def test_a_tool_that_will_not_be_cancelled_is_not_heard_any_more() -> None:
     assert str(result).startswith("cancelled")
     assert finished == [("call_0001", "cancelled")]
     assert free == 4
+
+
+def test_a_call_that_is_cancelled_and_goes_on_is_told_as_such_until_it_really_ends() -> None:
+    """M-73: its state is final; what ignores it is known by the side."""
+
+    async def main() -> list[tuple[float, list[str], int, bool]]:
+        bench, seen = Bench(max_concurrency=1), list[tuple[float, list[str], int, bool]]()
+
+        async def stubborn() -> str:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                await asyncio.sleep(20)
+            return "still here"
+
+        id = await bench.call(bench.tool(stubborn))
+        await asyncio.sleep(1)
+        await bench.executor.cancel(id)
+        for seconds in (0, 4, 2, 15):
+            await asyncio.sleep(seconds)
+            going = [call.id for call in bench.executor.lingering()]
+            seen.append((now(), going, bench.executor.free(), bench.executor.busy))
+        return seen
+
+    assert run_virtual(main()) == [
+        (1, ["call_0001"], 0, True),
+        (5, ["call_0001"], 0, True),  # it may be tidying up
+        (7, ["call_0001"], 1, False),  # after five seconds nobody waits for it
+        (22, [], 1, False),
+    ]
+
+
+def test_a_tool_that_heeds_its_cancellation_is_not_told_as_going_on() -> None:
+    """M-73: the other side."""
+
+    async def main() -> tuple[list[Call], list[Call]]:
+        bench = Bench()
+
+        async def work() -> None:
+            await asyncio.sleep(60)
+
+        id = await bench.call(bench.tool(work))
+        (done,) = await bench.ended(await bench.call(bench.tool(len_of, name="len"), text="four"))
+        await bench.executor.cancel(id)
+        await bench.executor.settle(id)
+        assert not bench.executor.lingers(done)
+        return bench.executor.lingering(), [bench.get(id)]
+
+    lingering, (call,) = run_virtual(main())
+    assert (lingering, call.state) == ([], CallState.CANCELLED)
+
+
+def test_the_place_of_a_deaf_tool_goes_to_the_next_call_after_a_while() -> None:
+    """M-73: one that never ends would hold it for ever."""
+
+    async def main() -> tuple[CallState, float, list[str]]:
+        bench, go = Bench(max_concurrency=1), asyncio.Event()
+
+        async def deaf() -> None:
+            while not go.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await go.wait()
+
+        first, second = await bench.open(
+            bench.request(bench.tool(deaf)), bench.request(bench.tool(clocked))
+        )
+        await asyncio.sleep(1)
+        await bench.executor.cancel(first)
+        (call,) = await bench.ended(second)
+        going = [each.id for each in bench.executor.lingering()]
+        go.set()
+        return call.state, call.result, going
+
+    state, at, going = run_virtual(main())
+    assert (state, going) == (CallState.COMPLETED, ["call_0001"])
+    assert at == pytest.approx(6)
+
+
+def test_a_tool_that_ignores_its_time_limit_is_timed_out_and_told_as_going_on() -> None:
+    """M-73, M-118: what it returns late is discarded, and the next try does not wait for ever."""
+
+    async def main() -> tuple[list[Any], list[str], list[str], list[tuple[str, str]]]:
+        bench = Bench()
+        bench.desk.limit = 10
+
+        async def stubborn() -> str:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                await asyncio.sleep(30)
+            return "late"
+
+        id = await bench.call(bench.tool(stubborn))
+        (call,) = await bench.ended(id)
+        told = [call.state, call.result, pytest.approx(now()) == 15]
+        going = [each.id for each in bench.executor.lingering()]
+        await asyncio.sleep(60)
+        assert bench.get(id) == call
+        return told, going, [each.id for each in bench.executor.lingering()], bench.finished()
+
+    told, going, later, finished = run_virtual(main())
+    assert told == [CallState.TIMED_OUT, "timed out after 10s", True]
+    assert (going, later) == (["call_0001"], [])
+    assert finished == [("call_0001", "timed_out")]
+
+
+@pytest.mark.parametrize("how", ["cancelled", "timed_out"])
+def test_a_thread_that_goes_on_says_so_in_the_result_and_is_told_until_it_ends(how: str) -> None:
+    """M-73, M-77: Python threads cannot be stopped."""
+
+    async def main() -> tuple[CallState, str, list[str], list[str], list[tuple[str, str]]]:
+        bench, begun, go = Bench(), threading.Event(), threading.Event()
+        bench.desk.limit = 0.05 if how == "timed_out" else None
+
+        def work() -> str:
+            begun.set()
+            assert go.wait(30)
+            return "late"
+
+        id = await bench.call(bench.tool(work))
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        if how == "cancelled":
+            await bench.executor.cancel(id)
+        (call,) = await bench.ended(id)
+        going = [each.id for each in bench.executor.lingering()]
+        go.set()
+        while bench.executor.lingering():
+            await asyncio.sleep(0.001)
+        after = [each.id for each in bench.executor.lingering()]
+        assert bench.get(id) == call
+        return call.state, str(call.result), going, after, bench.finished()
+
+    state, result, going, after, finished = asyncio.run(main())
+    assert state == how
+    assert result.endswith(
+        "; its thread cannot be stopped and goes on, what it returns is discarded"
+    )
+    assert (going, after, finished) == (["call_0001"], [], [("call_0001", how)])
+
+
+def test_a_tool_that_exits_within_its_time_limit_ends_itself_and_not_the_loop() -> None:
+    """M-118: its limit runs it in a task of its own, out of which an exit must not go astray."""
+
+    async def main() -> tuple[CallState, Any]:
+        bench = Bench()
+        bench.desk.limit = 10
+
+        async def leave() -> None:
+            raise SystemExit(3)
+
+        return outcome(await bench.run(leave))
+
+    assert run_virtual(main()) == (CallState.FAILED, "SystemExit: 3")
+
+
+def test_a_call_with_a_time_limit_is_cancelled_with_what_runs_in_it() -> None:
+    """M-84, M-118: and may tidy up."""
+
+    async def main() -> list[tuple[str, float]]:
+        bench, told = Bench(), list[tuple[str, float]]()
+        bench.desk.limit = 100
+
+        async def work() -> None:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                told.append(("told", now()))
+                await asyncio.sleep(2)
+                told.append(("tidied up", now()))
+
+        id = await bench.call(bench.tool(work))
+        await asyncio.sleep(1)
+        await bench.executor.cancel(id)
+        await asyncio.sleep(1)
+        assert bench.executor.busy
+        await asyncio.sleep(5)
+        assert not bench.executor.busy
+        return told
+
+    assert run_virtual(main()) == [("told", 1), ("tidied up", 3)]
 
 
 def test_cancelling_twice_or_what_is_not_there_does_nothing() -> None:

@@ -91,6 +91,19 @@ def test_an_ended_call_shows_what_it_took_and_what_came_of_it() -> None:
     assert row(ended)[3:] == ("timed out", "2.0 s", "timed out after 2s")
 
 
+def test_a_call_that_was_ended_and_goes_on_says_so() -> None:
+    """M-73."""
+    ended = call(state=CallState.CANCELLED, ended_at=NOW + timedelta(seconds=2), result="cancelled")
+    grid = call_grid([ended], names={}, approvals=[], now=NOW, lingering={"call_0001"})
+
+    assert grid.rows[0][3:] == (
+        "cancelled, still running",
+        "2.0 s",
+        "cancelled\nit ignores the cancellation so far; what it returns is discarded",
+    )
+    assert row(ended)[3:] == ("cancelled", "2.0 s", "cancelled")
+
+
 def test_m116_a_call_shows_what_wrapped_it_outermost_first() -> None:
     policy = read_policy(POLICY)
     words = policy_words(apply(policy, "run", {}).to_json())

@@ -1,6 +1,7 @@
 """Suspended calls: attach, detach, interrupt, wait, poll, cancel, pause; every result read once."""
 
 import asyncio
+import contextlib
 import json
 from typing import Any
 
@@ -13,8 +14,10 @@ from postroom_runtime.contracts.config import Agent
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.contracts.turn import EndReason, Role
 from postroom_runtime.models.script import ScriptTurn, call, script
+from postroom_runtime.office.opening import open_room
 from postroom_runtime.office.room import Room
 from postroom_runtime.office.session import Session
+from postroom_runtime.testing import run_virtual
 
 
 async def nap(seconds: float, say: str = "") -> str:
@@ -363,7 +366,16 @@ def test_m68_m73_cancel_ends_a_call_once_and_its_late_result_is_discarded() -> N
             yield call("stubborn")
             first = yield call("cancel-tool-call", tool_call_id="call_0001")
             second = yield call("cancel-tool-call", tool_call_id="call_0001")
-            return json.dumps([first, second])
+            seen = yield [
+                call("get-tool-call-status", tool_call_id="call_0001"),
+                call("list-running-tool-calls"),
+            ]
+            yield call("wait", **{"for": "mail", "timeout_seconds": 20})
+            later = yield [
+                call("get-tool-call-status", tool_call_id="call_0001"),
+                call("list-running-tool-calls"),
+            ]
+            return json.dumps([first, second, seen, later])
 
         s = room.spawn(
             Agent("c", model=canceller, tools=[stubborn], policy=attach(1, "stubborn")), "go"
@@ -371,13 +383,36 @@ def test_m68_m73_cancel_ends_a_call_once_and_its_late_result_is_discarded() -> N
         await s.wait()
         await asyncio.sleep(20)
         answers = next(text for text in said(s) if text.startswith("["))
-        first, second = json.loads(answers)
+        first, second, seen, later = json.loads(answers)
+        goes_on = {
+            "still_running": True,
+            "note": "it ignores the cancellation so far; what it returns is discarded",
+        }
         assert first == {
             "tool_call_id": "call_0001",
             "cancelled": True,
             "previous_status": "running",
+            **goes_on,
         }
-        assert (second["cancelled"], second["previous_status"]) == (False, "cancelled")
+        assert second == {
+            "tool_call_id": "call_0001",
+            "cancelled": False,
+            "previous_status": "cancelled",
+            **goes_on,
+        }
+        status, listed = seen
+        assert (status["status"], status["still_running"]) == ("cancelled", True)
+        assert listed == [
+            {
+                "tool_call_id": "call_0001",
+                "tool": "stubborn",
+                "status": "cancelled",
+                "arguments": {},
+                **goes_on,
+            }
+        ]
+        status, listed = later
+        assert (status["status"], "still_running" in status, listed) == ("cancelled", False, [])
         assert stubborn_ended == [True]
         assert "late" not in everything(s)
         assert s.calls()[0].state is CallState.CANCELLED
@@ -385,6 +420,56 @@ def test_m68_m73_cancel_ends_a_call_once_and_its_late_result_is_discarded() -> N
         assert len(ends) == 1
 
     in_room(main)
+
+
+@pytest.mark.parametrize("how", ["session", "room", "stop"])
+def test_m73_nothing_waits_for_a_tool_that_ignores_its_cancellation(how: str) -> None:
+    """M-73, M-85: a stop frees the session, closing ends it, and the tool goes on to nobody."""
+    returned: list[float] = []
+
+    async def main() -> None:
+        async def deaf() -> str:
+            """Ignore cancellation, again and again."""
+            until = clock() + 1000
+            while clock() < until:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.sleep(until - clock())
+            returned.append(clock())
+            return "late"
+
+        @script
+        def once(turn: ScriptTurn) -> Talk:
+            if turn.text != "go":
+                return f"read: {turn.text}"
+            yield call("deaf")
+            return "ok"
+
+        async with open_room() as room:
+            agent = Agent("d", model=once, tools=[deaf], max_concurrency=1)
+            s = room.spawn(agent, "go")
+            await asyncio.sleep(5)
+            if how == "room":
+                room.close()
+            elif how == "session":
+                s.close()
+                await ticks()
+                assert s.closed
+            else:
+                s.stop()
+                await ticks()
+                assert [c.id for c in s.life.lingering()] == ["call_0001"]
+                assert (await room.drain(20)).quiet
+                assert clock() == 10
+                s.send("are you there?")
+                await s.wait()
+                assert said(s)[-1].endswith("are you there?")
+                await asyncio.sleep(1000)
+                assert (s.life.lingering(), "late" in everything(s)) == ([], False)
+                assert s.calls()[0].state is CallState.CANCELLED
+        await asyncio.sleep(1000)
+
+    run_virtual(main())
+    assert returned == [1000]
 
 
 def test_m84_calls_are_cancelled_by_mail_at_once() -> None:

@@ -62,7 +62,11 @@ class LookMagics(DeskMagics):
             (call for session in sessions for call in session.calls()), key=lambda call: call.id
         )
         grid = call_grid(
-            found, names=self._names(), approvals=room.approvals(state=None), now=room.now()
+            found,
+            names=self._names(),
+            approvals=room.approvals(state=None),
+            now=room.now(),
+            lingering={call.id for session in sessions for call in session.life.lingering()},
         )
         return self.give(Table(found, grid, width=self.desk.width), parsed, looked)
 

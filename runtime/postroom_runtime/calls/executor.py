@@ -3,13 +3,14 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Container, Coroutine, Mapping, MutableMapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from postroom_runtime.calls.context import CURRENT, CallContext
+from postroom_runtime.calls.desk import Desk
 from postroom_runtime.calls.hooks import Hooks
 from postroom_runtime.calls.middleware import (
     CallInput,
@@ -25,15 +26,13 @@ from postroom_runtime.calls.policy import (
     Before,
     Defer,
     Label,
-    Policy,
     Timeout,
     apply,
 )
 from postroom_runtime.calls.processes import ProcessFailed
+from postroom_runtime.calls.strays import PATIENCE_SECONDS, Strays
 from postroom_runtime.calls.table import CallTable
-from postroom_runtime.calls.threads import in_thread
 from postroom_runtime.calls.tool import BadArguments, Tool, as_json
-from postroom_runtime.contracts.approval import Approval
 from postroom_runtime.contracts.call import Call, CallState, Progress, ToolRequest
 from postroom_runtime.contracts.errors import PostroomError, StoreFailed
 from postroom_runtime.contracts.extra import Json
@@ -42,6 +41,8 @@ from postroom_runtime.contracts.journal import Record
 
 _RETRY_SECONDS = (0.1, 0.5, 2.0, 5.0)
 """Between tries to store a result that the disk refused: a result is never dropped."""
+
+_CUT = (CallState.CANCELLED, CallState.TIMED_OUT)
 
 REALTIME_SECONDS = 120.0
 """How long the agent's own ``approve`` may take to say yes."""
@@ -64,47 +65,6 @@ class Work:
         return self.tool is not None and bool(self.tool.toolbox)
 
 
-class Desk(Protocol):
-    """What running calls need of the session and the room."""
-
-    @property
-    def agent(self) -> str:
-        """The slug of the agent."""
-        ...
-
-    def policy(self) -> Policy:
-        """The agent's policy as defined now."""
-        ...
-
-    def approve(self) -> Callable[..., Any] | None:
-        """What the agent asks before each call, if anything."""
-        ...
-
-    def hook_tools(self) -> Mapping[str, Tool]:
-        """Tools that hooks may name, visible to the model or not."""
-        ...
-
-    def time_limit(self) -> float | None:
-        """The agent's time limit for calls without one of their own, in seconds."""
-        ...
-
-    def ask(self, call: CallId, tool: str, arguments: Json, reason: str) -> Approval:
-        """Return a new question to the owner, to be stored with the call that waits for it."""
-        ...
-
-    def asked(self, approval: Approval) -> None:
-        """The question is stored: put it before the owner."""
-        ...
-
-    def cancelled(self, token: str) -> Sequence[Record] | None:
-        """Return what closes the question of a call that ends unanswered; None when it has its result."""
-        ...
-
-    def progressed(self, call: CallId, progress: Progress) -> None:
-        """Tell the listeners of a report."""
-        ...
-
-
 class Executor:
     """What runs the calls of one session. Loop-bound.
 
@@ -115,6 +75,7 @@ class Executor:
         desk: What they need of the session.
         context: The context their tasks run in; a copy is made for each.
         changed: Called on the loop when a task has ended, or ``failure`` was set.
+        strays: Where what ignores its cancellation is kept; default a place of its own.
     """
 
     def __init__(
@@ -125,11 +86,15 @@ class Executor:
         desk: Desk,
         context: Context | None = None,
         changed: Callable[[], None] = lambda: None,
+        strays: Strays | None = None,
     ) -> None:
         self._session, self._table, self._context, self._desk = session, table, context, desk
         self._changed = changed
+        self._strays = Strays(changed) if strays is None else strays
         self.max_concurrency = max_concurrency
         self._slots = asyncio.Semaphore(max_concurrency)
+        self._placed: set[CallId] = set()
+        """Calls that have one of the places."""
         self._tasks: dict[CallId, asyncio.Task[None]] = {}
         self._cache: MutableMapping[str, Json] = {}
         self._hooks = Hooks(self._run_hook_tool, self._trace)
@@ -192,11 +157,41 @@ class Executor:
         call = self._table.get(id)
         if call is None or call.state.final:
             return False
-        why = f"{state}: the call was ended before its result"
+        why = f"{state}: the call was ended before its result{self._strays.words(id)}"
         ended = await _insist(partial(self._table.end, id, state, why, self._question))
         if (task := self._tasks.get(id)) is not None:
-            task.cancel()
+            self._dismiss(id, task)
         return ended
+
+    def _dismiss(self, id: CallId, task: asyncio.Task[None]) -> None:
+        """Cancel a task; what ignores that is left to itself after a while: it holds up nobody."""
+        task.cancel()
+        self._strays.watch(id, task)
+        leaving = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._leave, id, task)
+        task.add_done_callback(lambda _: leaving.cancel())
+
+    def _leave(self, id: CallId, task: asyncio.Task[None]) -> None:
+        if self._tasks.get(id) is task:
+            del self._tasks[id]
+        self._give_back(id)
+        self._changed()
+
+    def _give_back(self, id: CallId) -> None:
+        if id in self._placed:
+            self._placed.discard(id)
+            self._slots.release()
+
+    def lingering(self) -> list[Call]:
+        """Return the calls that were cancelled or timed out and still go on, oldest first (M-73)."""
+        return [call for call in self._table.all() if self.lingers(call)]
+
+    def lingers(self, call: Call) -> bool:
+        """Whether what a call started ignores that it was cancelled or its time is up (M-73)."""
+        return call.state in _CUT and call.id in self._strays
+
+    async def settle(self, id: CallId) -> None:
+        """Give a call that was cancelled a moment to end."""
+        await self._strays.settle(id)
 
     def _question(self, call: Call) -> Sequence[Record] | None:
         return self._desk.cancelled(call.token) if call.state is CallState.DEFERRED else ()
@@ -208,8 +203,9 @@ class Executor:
 
     def abandon(self) -> None:
         """Cancel every task and store nothing: the room closes. Recovery tells what became of them."""
-        for task in tuple(self._tasks.values()):
+        for id, task in tuple(self._tasks.items()):
             task.cancel()
+            self._strays.watch(id, task)
 
     # ── approvals ──
 
@@ -245,10 +241,15 @@ class Executor:
         id = work.request.id
         # Postroom's own tools take no place from those that work: they look at calls, end them or wait
         # for them, and must not stand in line behind the calls that they are about.
-        async with nullcontext() if work.own else self._slots:
+        if not work.own:
+            await self._slots.acquire()
+            self._placed.add(id)
+        try:
             if not await _insist(partial(self._table.start, id)):
                 return
             outcome = await self._outcome(work, below, released)
+        finally:
+            self._give_back(id)
         if isinstance(outcome, Yielded):
             await self._defer(work, outcome)
         else:
@@ -283,7 +284,7 @@ class Executor:
         except (BadArguments, PostroomError, ProcessFailed) as error:
             return CallState.FAILED, str(error)
         except TimedOut as error:
-            return CallState.TIMED_OUT, str(error)
+            return CallState.TIMED_OUT, f"{error}{self._strays.words(request.id)}"
         except asyncio.CancelledError:
             if _cancelled_from_outside():
                 raise
@@ -305,8 +306,9 @@ class Executor:
             cache=self._cache,
             before=self._hooks.before,
             after=self._hooks.after,
+            stray=self._strays.watch,
         )
-        base: Any = partial(_call_tool, tool, () if released else work.request.arguments)
+        base: Any = partial(self._call_tool, tool, () if released else work.request.arguments)
         if not released and isinstance(work.applied.disposition, Defer):
             base = partial(_always_ask, work.applied.disposition, len(work.applied.decorators))
         chain = compose(decorators, base, around)
@@ -325,7 +327,7 @@ class Executor:
                 if inspect.iscoroutinefunction(ask):
                     said = await ask(call.tool, call.arguments)
                 else:
-                    said = await in_thread(ask, {}, call.tool, call.arguments)
+                    said = await self._strays.in_thread(ask, {}, call.tool, call.arguments)
                     # A lambda around a coroutine function: what it returns is no answer yet.
                     said = await said if inspect.isawaitable(said) else said
         except Exception as error:  # a gate that fails stays shut
@@ -342,7 +344,19 @@ class Executor:
         given = {key: value for key, value in seen.items() if key in wanted}
         if "call" in wanted:
             given["call"] = dict(seen)
-        return await _returned(tool, tool.arguments(given))
+        return await self._returned(tool, tool.arguments(given))
+
+    async def _call_tool(self, tool: Tool, sent: Container[str], call: CallInput) -> Outcome:
+        # Bound values are merged here, below every hook. A rewrite that sets one has no effect (M-123);
+        # a model that sends one is told that there is no such argument.
+        given = {k: v for k, v in call.arguments.items() if k in sent or k not in tool.bound}
+        returned = await self._returned(tool, tool.arguments(given))
+        return Done("done" if returned is None else as_json(returned))
+
+    async def _returned(self, tool: Tool, kwargs: Mapping[str, Any]) -> Any:
+        if tool.is_async:
+            return await tool.function(**kwargs)
+        return await self._strays.in_thread(tool.function, kwargs)
 
     # ── progress ──
 
@@ -352,18 +366,6 @@ class Executor:
     def _report(self, id: CallId, progress: Progress) -> None:
         if self._table.report(id, progress):
             self._desk.progressed(id, progress)
-
-
-async def _call_tool(tool: Tool, sent: Container[str], call: CallInput) -> Outcome:
-    # Bound values are merged here, below every hook. A rewrite that sets one has no effect (M-123);
-    # a model that sends one is told that there is no such argument.
-    given = {k: v for k, v in call.arguments.items() if k in sent or k not in tool.bound}
-    returned = await _returned(tool, tool.arguments(given))
-    return Done("done" if returned is None else as_json(returned))
-
-
-async def _returned(tool: Tool, kwargs: Mapping[str, Any]) -> Any:
-    return await (tool.function(**kwargs) if tool.is_async else in_thread(tool.function, kwargs))
 
 
 async def _always_ask(own: Defer, below: int, call: CallInput) -> Outcome:

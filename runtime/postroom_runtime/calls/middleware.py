@@ -5,6 +5,7 @@ An ``Exec`` runs a call to an outcome. A failure is an exception, never an error
 tried again nor cached (M-118).
 """
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
@@ -23,6 +24,7 @@ from postroom_runtime.calls.policy import (
     Timeout,
     Truncate,
 )
+from postroom_runtime.calls.strays import PATIENCE_SECONDS
 from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.ids import CallId, SessionId
 
@@ -82,6 +84,8 @@ class Surroundings:
     """Asks a before hook; never raises but for a cancellation."""
     after: Callable[[After, CallInput, str, Json, float], Awaitable[Any]]
     """Shows an after hook how the call went: state, result, milliseconds."""
+    stray: Callable[[CallId, asyncio.Task[Any]], None] = lambda call, task: None
+    """Takes a task that was told to end and may not heed it (M-73)."""
 
 
 def compose(decorators: Sequence[Any], base: Exec, around: Surroundings) -> Exec:
@@ -101,11 +105,41 @@ def compose(decorators: Sequence[Any], base: Exec, around: Surroundings) -> Exec
 async def _timeout(
     own: Timeout, inner: Exec, around: Surroundings, place: int, call: CallInput
 ) -> Outcome:
-    with anyio.move_on_after(own.seconds) as scope:
+    # A task of its own: one that ignores its cancellation is left behind, and ends nothing late (M-73).
+    task = asyncio.get_running_loop().create_task(_caught(inner, call))
+    try:
+        await asyncio.wait([task], timeout=own.seconds)
+        if task.done():
+            return _raised_here(task.result())
+        await _dismissed(task, call, around, PATIENCE_SECONDS)
+    except asyncio.CancelledError:
+        if not task.done():
+            await _dismissed(task, call, around, None)
+        raise
+    raise TimedOut(f"timed out after {own.seconds:g}s")
+
+
+async def _dismissed(
+    task: asyncio.Task[Any], call: CallInput, around: Surroundings, seconds: float | None
+) -> None:
+    """Cancel a task and let it tidy up, so many seconds at most."""
+    task.cancel()
+    around.stray(call.call, task)
+    await asyncio.wait([task], timeout=seconds)
+
+
+async def _caught(inner: Exec, call: CallInput) -> Outcome | SystemExit | KeyboardInterrupt:
+    # These two would pass through a task of their own into the loop, and end the kernel.
+    try:
         return await inner(call)
-    if scope.cancelled_caught:
-        raise TimedOut(f"timed out after {own.seconds:g}s")
-    raise AssertionError("unreachable")
+    except (SystemExit, KeyboardInterrupt) as error:
+        return error
+
+
+def _raised_here(outcome: Outcome | SystemExit | KeyboardInterrupt) -> Outcome:
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
 
 
 async def _retries(

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from postroom_runtime.calls.executor import Executor
+from postroom_runtime.calls.strays import Strays
 from postroom_runtime.calls.table import CallTable
 from postroom_runtime.calls.tool import Tool
 from postroom_runtime.contracts.approval import ApprovalState
@@ -70,6 +71,7 @@ class Life:
         self._changed = changed
         self.state = SessionState(record, room.storage, epoch, room.now, changed)
         self.table = CallTable(record.id, room.storage, epoch, room.now, changed)
+        self._strays = Strays(changed)
         self.options = Options(record.options)
         self.ends: deque[RunEnd] = deque(maxlen=256)
         """How the last runs went, oldest first."""
@@ -139,9 +141,19 @@ class Life:
         executor = self._executor
         if executor is None or (executor.max_concurrency != limit and not executor.busy):
             executor = self._executor = Executor(
-                self.state.id, self.table, limit, self.desk, self._room.context, self._changed
+                self.state.id,
+                self.table,
+                limit,
+                self.desk,
+                self._room.context,
+                self._changed,
+                self._strays,
             )
         return executor
+
+    def lingering(self) -> list[Call]:
+        """Return its calls that were cancelled or timed out and still go on (M-73)."""
+        return self._executor.lingering() if self._executor is not None else []
 
     def take_orders(self) -> None:
         """Cancel calls at once, wherever the run is (M-84); at rest let answered ones go on too."""

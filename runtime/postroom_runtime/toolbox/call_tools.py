@@ -6,6 +6,7 @@ from typing import Any
 
 from postroom_runtime.calls.context import current_call
 from postroom_runtime.calls.executor import Executor
+from postroom_runtime.calls.strays import NOTE
 from postroom_runtime.calls.table import CallTable
 from postroom_runtime.calls.tool import Tool, make_tool
 from postroom_runtime.contracts.call import Call
@@ -23,6 +24,7 @@ async def get_tool_call_status(
     *,
     _table: CallTable,
     _waits: Waits,
+    _executor: Callable[[], Executor],
 ) -> dict[str, Any]:
     """Look at one of your tool calls; a result read here comes as mail in one line only.
 
@@ -49,20 +51,23 @@ async def get_tool_call_status(
     if progress or not call.state.final:
         shown = call.progress if progress else call.progress[-1:]
         told["progress"] = [{"done": p.done, "total": p.total, "text": p.text} for p in shown]
-    return told
+    return told | _lingering(call, _executor())
 
 
-async def list_running_tool_calls(*, _table: CallTable) -> list[dict[str, Any]]:
-    """List your tool calls that have not ended."""
-    mine = current_call().call
+async def list_running_tool_calls(
+    *, _table: CallTable, _executor: Callable[[], Executor]
+) -> list[dict[str, Any]]:
+    """List your tool calls that have not ended, or were ended and still run."""
+    mine, executor = current_call().call, _executor()
     return [
         {
             "tool_call_id": call.id,
             "tool": call.tool,
             "status": str(call.state),
             "arguments": dict(call.arguments),
+            **_lingering(call, executor),
         }
-        for call in (*_table.open_calls(), *_table.deferred())
+        for call in (*_table.open_calls(), *_table.deferred(), *executor.lingering())
         if call.id != mine
     ]
 
@@ -78,13 +83,20 @@ async def cancel_tool_call(
     Returns:
         Whether it was cancelled, and its status before; one that had ended stays as it is.
     """
-    call = _found(_table, tool_call_id)
-    cancelled = await _executor().cancel(tool_call_id)
+    call, executor = _found(_table, tool_call_id), _executor()
+    cancelled = await executor.cancel(tool_call_id)
+    await executor.settle(tool_call_id)
     return {
         "tool_call_id": tool_call_id,
         "cancelled": cancelled,
         "previous_status": str(call.state),
+        **_lingering(_found(_table, tool_call_id), executor),
     }
+
+
+def _lingering(call: Call, executor: Executor) -> dict[str, Any]:
+    # Its state is final and says how it was ended; that its tool does not care is told beside it (M-73).
+    return {"still_running": True, "note": NOTE} if executor.lingers(call) else {}
 
 
 def _found(table: CallTable, id: str) -> Call:
@@ -99,13 +111,13 @@ def _found(table: CallTable, id: str) -> Call:
 _STATUS = make_tool(
     get_tool_call_status,
     name="get-tool-call-status",
-    bound={"_table": None, "_waits": None},
+    bound={"_table": None, "_waits": None, "_executor": None},
     toolbox=TOOLBOX,
 )
 _LIST = make_tool(
     list_running_tool_calls,
     name="list-running-tool-calls",
-    bound={"_table": None},
+    bound={"_table": None, "_executor": None},
     toolbox=TOOLBOX,
 )
 _CANCEL = make_tool(
@@ -119,8 +131,8 @@ _CANCEL = make_tool(
 def call_tools(table: CallTable, waits: Waits, executor: Callable[[], Executor]) -> list[Tool]:
     """Return the call tools of a session."""
     return [
-        replace(_STATUS, bound={"_table": table, "_waits": waits}),
-        replace(_LIST, bound={"_table": table}),
+        replace(_STATUS, bound={"_table": table, "_waits": waits, "_executor": executor}),
+        replace(_LIST, bound={"_table": table, "_executor": executor}),
         replace(_CANCEL, bound={"_table": table, "_executor": executor}),
     ]
 
