@@ -63,6 +63,8 @@ if TYPE_CHECKING:
         WaitTimedOut,
     )
     from postroom_runtime.contracts.event import Event, EventKind
+    from postroom_runtime.contracts.helper import Helper
+    from postroom_runtime.contracts.inbox import Inbox
     from postroom_runtime.contracts.results import Answer, DrainResult, WaitResult, WokenBy
     from postroom_runtime.contracts.session_record import SessionStatus
     from postroom_runtime.contracts.turn import EndReason, Role, Turn, Usage
@@ -127,6 +129,8 @@ _FROM: Final = {
         "WaitTimedOut",
     ),
     "postroom_runtime.contracts.event": ("Event", "EventKind"),
+    "postroom_runtime.contracts.helper": ("Helper",),
+    "postroom_runtime.contracts.inbox": ("Inbox",),
     "postroom_runtime.contracts.results": ("Answer", "DrainResult", "WaitResult", "WokenBy"),
     "postroom_runtime.contracts.session_record": ("SessionStatus",),
     "postroom_runtime.contracts.turn": ("EndReason", "Role", "Turn", "Usage"),
@@ -142,6 +146,8 @@ __all__ = [  # noqa: RUF022 - what people use first stands first
     "open",
     "Agent",
     "AgentConfig",
+    "Helper",
+    "Inbox",
     "tool",
     "command",
     "progress",

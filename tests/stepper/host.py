@@ -108,6 +108,10 @@ class FakeHost:
         self.orders = 0
         """How often it was asked to act on orders that need no receive point."""
         self.released: list[Release] = []
+        self.opened = self.pumped = 0
+        """How often what steers the run was opened, and asked."""
+        self.foreign: list[list[str]] = []
+        """What it gives, boundary by boundary."""
         self.calls = 0
         self.lived: list[tuple[EventKind, dict[str, Any]]] = []
         self.reports: list[tuple[str, str]] = []
@@ -133,6 +137,14 @@ class FakeHost:
 
     def release(self, release: Release) -> None:
         self.released.append(release)
+
+    def open_inbox(self) -> None:
+        self.opened += 1
+
+    async def pump(self) -> None:
+        self.pumped += 1
+        for text in self.foreign.pop(0) if self.foreign else ():
+            self.user(text)
 
     def live(self, kind: EventKind, **data: Any) -> None:
         self.lived.append((kind, data))

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from postroom_runtime.contracts.errors import ConfigError
+from postroom_runtime.contracts.helper import helpers_of
 from postroom_runtime.contracts.ids import check_name
+from postroom_runtime.contracts.inbox import INBOX_RULE, Inbox, is_inbox
 
 WAKE_KINDS = ("user", "tool", "parent", "child", "peer")
 MAIL_SCOPES = ("own", "children", "subtree", "all")
@@ -65,9 +67,12 @@ _WAKE: tuple[str, Callable[[Any], bool]] = (
     lambda v: _strings("")[1](v) and all(x in WAKE_KINDS for x in v),
 )
 _HELPERS: tuple[str, Callable[[Any], bool]] = (
-    "a list of agent slugs, or a dict of them",
-    lambda v: isinstance(v, Mapping) or _strings("")[1](v),
+    "a list of agent slugs, or a dict from slugs to pr.Helper(…)",
+    lambda v: (
+        _strings("")[1](list(v) if isinstance(v, Mapping) else v) and helpers_of(v) is not None
+    ),
 )
+_INBOX: tuple[str, Callable[[Any], bool]] = (INBOX_RULE, lambda v: v is None or is_inbox(v))
 _LIST: tuple[str, Callable[[Any], bool]] = (
     "a list",
     lambda v: isinstance(v, Sequence) and not isinstance(v, str),
@@ -127,8 +132,8 @@ class MailKnobs:
     """Unread mail before MailboxFull; controls and call ends are exempt (M-31)."""
     max_mail_hops: int = knob(16, _whole(0), "hops")
     """Letters between agents with no word from a person (M-109)."""
-    inbox: Any = knob(None, _ANY)
-    """An Inbox protocol object whose messages reach each run (A-8)."""
+    inbox: Inbox | None = knob(None, _INBOX)
+    """A source of messages that reach each run while it is under way (A-8)."""
     resume_on_any_mail: bool = knob(False, _FLAG)
     """Whether mail that would wake it also un-pauses it (M-83)."""
 

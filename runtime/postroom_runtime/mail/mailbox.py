@@ -4,10 +4,18 @@ from collections.abc import Callable, Sequence
 
 from postroom_runtime.contracts.envelope import Envelope, Outgoing, Receipt
 from postroom_runtime.contracts.ids import SessionId
+from postroom_runtime.contracts.inbox import Drain
 from postroom_runtime.signals.bell import Bell, wait_until
 from postroom_runtime.storage.protocol import Pending, Storage
 
 Match = Callable[[Envelope], bool]
+
+_DELEGATE = "subagent"
+"""What hosts of the Inbox protocol call the runs that a run of theirs starts (A-45)."""
+
+
+def _text(envelope: Envelope) -> str:
+    return envelope.text
 
 
 class Mailbox:
@@ -17,12 +25,19 @@ class Mailbox:
         session: Whose mailbox; its record must have been committed before.
         storage: The room's store.
         bell: Rung after each change of the session.
+        says: What a mail says to who reads it; '' for one that says nothing.
     """
 
-    __slots__ = ("_bell", "_storage", "session")
+    __slots__ = ("_bell", "_says", "_storage", "session")
 
-    def __init__(self, session: SessionId, storage: Storage, bell: Bell) -> None:
-        self.session, self._storage, self._bell = session, storage, bell
+    def __init__(
+        self,
+        session: SessionId,
+        storage: Storage,
+        bell: Bell,
+        says: Callable[[Envelope], str] = _text,
+    ) -> None:
+        self.session, self._storage, self._bell, self._says = session, storage, bell, says
 
     def send(self, outgoing: Outgoing) -> Pending[Receipt]:
         """Hand mail for this session to the store; callable from any thread (M-15)."""
@@ -59,6 +74,31 @@ class Mailbox:
             return fresh or None
 
         return list(await wait_until(look, self._bell, timeout) or ())
+
+    def reader(self, agent: str | None = None) -> Drain:
+        """Return a drain with a cursor of its own, for a run of another framework (A-2, A-31).
+
+        So a mailbox is a ``pr.Inbox``: ``aimu.Agent(…, inbox=s.mailbox)``. The drain gives the texts
+        of what came since it was called last, oldest first, without a sender (A-21). It never moves
+        the session's own cursor, and may be called from any thread.
+
+        Args:
+            agent: What the run is called. ``subagent`` and ``subagent-…`` are runs that another run
+                started: they read what comes from now on, all others what the session has not read.
+        """
+        cursor = self._storage.records()[self.session].cursor
+        if agent is not None and (agent == _DELEGATE or agent.startswith(f"{_DELEGATE}-")):
+            # Or each of them would read again all that was said before it was there (A-5).
+            cursor = max([cursor, *(envelope.seq for envelope in self.unread(cursor))])
+
+        def drain() -> list[str]:
+            nonlocal cursor
+            fresh = self.unread(cursor)
+            if fresh:
+                cursor = fresh[-1].seq
+            return [text for envelope in fresh if (text := self._says(envelope)).strip()]
+
+        return drain
 
     def trim(self, cursor: int) -> None:
         """Forget mail at or below ``cursor`` in memory; the journal and the ids stay (M-33)."""

@@ -39,6 +39,7 @@ from postroom_runtime.office.closing import store_closed
 from postroom_runtime.office.offering import Offering
 from postroom_runtime.office.options import Options
 from postroom_runtime.office.roster import Definition
+from postroom_runtime.office.steering import Steering
 from postroom_runtime.signals.bell import Bell, wait_until
 from postroom_runtime.stepper.loop import Run
 from postroom_runtime.stepper.receive_points import cancels, released, starts_run
@@ -82,6 +83,7 @@ class Life:
         self._ordered = self._released = max([record.cursor, *(e.seq for e in self.state.unread())])
         """Up to where orders had their effect: to cancel, and answers to approvals at rest."""
         self.desk = CallDesk(self, room)
+        self.steering = Steering(self, room)
         self._offering = Offering(self, session, room)
         self._trouble: tuple[int, str] | None = None
         self._executor: Executor | None = None
@@ -203,6 +205,14 @@ class Life:
         """Return the word of ``wake_on`` for ``other``."""
         return wake_kind(self._room.router.relation(self.state.id, other))
 
+    def open_inbox(self) -> None:
+        """Open what steers its run from outside."""
+        self.steering.begin()
+
+    async def pump(self) -> None:
+        """Take in, as mail, what has come from there."""
+        await self.steering.pump()
+
     def live(self, kind: EventKind, **data: Any) -> None:
         """Tell the listeners something that is never stored."""
         delivery = self._room.delivery
@@ -287,6 +297,7 @@ class Life:
             finally:
                 if self.running:
                     self.running = False
+                    self.steering.end()
                     after = self.state.record
                     self.ends.append(
                         RunEnd(

@@ -9,6 +9,8 @@ from postroom_runtime.calls.policy import Policy, read_policy
 from postroom_runtime.calls.tool import Tool, make_tool
 from postroom_runtime.contracts.config import Agent
 from postroom_runtime.contracts.errors import ConfigError
+from postroom_runtime.contracts.helper import INHERITED, helpers_of
+from postroom_runtime.mail.foreign_inbox import check_reader
 from postroom_runtime.models.model import Model
 from postroom_runtime.models.resolve import resolve
 from postroom_runtime.models.script import Script
@@ -45,6 +47,7 @@ class Roster:
 
         Raises:
             ConfigError: Not an Agent, or its model, tools or toolbox will not do.
+            TypeError: The reader of an inbox that it names cannot be called (A-35).
         """
         if not isinstance(agent, Agent):
             raise ConfigError(f"{agent!r} is no agent: give pr.Agent('{agent}', …).", value=agent)
@@ -54,6 +57,9 @@ class Roster:
                 f"there are: {', '.join(TOOLBOX_NAMES)}.",
                 value=agent.toolbox,
             )
+        check_reader(agent.inbox)
+        for helper in helpers_of(agent.helpers).values():
+            check_reader(None if helper.inbox is INHERITED else helper.inbox)
         definition = Definition(
             agent,
             self.model(agent.model),

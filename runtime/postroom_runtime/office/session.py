@@ -47,11 +47,15 @@ class Session:
         self.new = False
         """Whether the last spawn of it made it."""
         self.life = Life(self, room, record, epoch)
-        self.mailbox = Mailbox(record.id, room.storage, self.life.bell)
+        self.mailbox = Mailbox(record.id, room.storage, self.life.bell, self._says)
+        """Its queue; also a ``pr.Inbox``, which steers agents of other frameworks (A-2)."""
 
     def __repr__(self) -> str:
         note = f" — {self.note}" if self.note else ""
         return f"{self.name} ({self.id}, agent {self.agent}, {self.status_words()}){note}"
+
+    def _says(self, envelope: Envelope) -> str:
+        return envelope.text if renders(envelope, self.life.state.placeholders) else ""
 
     # ── what it is ──
 

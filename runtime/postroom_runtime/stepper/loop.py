@@ -86,18 +86,21 @@ class Run:
             forced = self.budget.spent
             if not await self._receive(detached, starts=starts, nudge=nudge, forced=forced):
                 return
+            if starts:
+                self.host.open_inbox()
             starts, detached = False, Detached()
             tools: Mapping[str, Tool] = {} if forced else self.host.tools()
             thought = await self._think(tools)
             self.budget = self.budget.took_round()
             if forced:
-                await self._wrapped_up(thought)
+                await self._end_capped(self._turn(thought, EndReason.BUDGET, calls=False), thought)
                 return
             nudge = False
             if thought.calls:
                 turn = self._turn(thought)
                 works = await store_calling_turn(self.host, turn, tools, **self._spent(thought))
                 detached = await attend(self.host, works)
+                await self._pump()
             elif await self._answered(thought):
                 return
             else:
@@ -166,7 +169,8 @@ class Run:
         if folded.halt is not None:
             await self.halt(detached, running=not starts)
             return False
-        if not folded.human and self._autonomy_spent():
+        limit = host.definition().max_autonomous_rounds
+        if not folded.human and state.record.rounds_since_human >= limit:
             await self._cap()
             return False
         if folded.human and not starts:
@@ -212,9 +216,10 @@ class Run:
             self._told_refusal = True
             log.warning(EXTENSIONS_SPENT, self.budget.extensions)
 
-    def _autonomy_spent(self) -> bool:
-        limit = self.host.definition().max_autonomous_rounds
-        return self.host.state.record.rounds_since_human >= limit
+    async def _pump(self) -> None:
+        # Once the rounds are used up nothing more is taken in: it is for the next run.
+        if not self.budget.spent:
+            await self.host.pump()
 
     # ── thinking ──
 
@@ -260,6 +265,7 @@ class Run:
                 "Shorten the transcript, or raise the model's limit.",
                 model=self.host.model().name,
             )
+        await self._pump()
         waiting = [e for e in state.unread() if renders(e, state.placeholders)]
         if not thought.text.strip() or (waiting and not self.budget.spent):
             await state.commit(self._turn(thought), **self._spent(thought))
@@ -292,16 +298,14 @@ class Run:
                 return "answer"
             return None if host.table.open_calls() else "over"
 
-        while (found := await wait_until(look, host.bell)) == "answer":
+        while await wait_until(look, host.bell) == "answer":
             # It says nothing to the model: its call goes on, and the run waits on.
             await read_silent(host)
-        if found == "mail":
+        await self._pump()
+        if look() == "mail":
             return False
         await self._end(EndReason.ANSWER, SessionStatus.IDLE)
         return True
-
-    async def _wrapped_up(self, thought: Thought) -> None:
-        await self._end_capped(self._turn(thought, EndReason.BUDGET, calls=False), thought)
 
     # ── the end ──
 

@@ -78,6 +78,14 @@ class Host(Protocol):
         """Let the call of an answered approval go on, or end it when it was denied."""
         ...
 
+    def open_inbox(self) -> None:
+        """Open what steers this run from outside: once, before its model is asked (A-4)."""
+        ...
+
+    async def pump(self) -> None:
+        """Take in what has come from there, as mail, at a round boundary (A-12…A-14)."""
+        ...
+
     def live(self, kind: EventKind, **data: Any) -> None:
         """Tell the listeners something that is never stored."""
         ...
