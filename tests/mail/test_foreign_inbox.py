@@ -4,7 +4,7 @@ import functools
 import logging
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -191,6 +191,7 @@ def test_a7_eight_threads_feed_one_run_and_nothing_is_lost_or_out_of_order() -> 
         (["  \n"], []),
         (["", "one", " \t"], ["one"]),
         (["stop\n"], ["stop"]),
+        (["cut \ud83d", "whole \ud83d\ude00"], ["cut \ufffd", "whole \U0001f600"]),
     ],
 )
 def test_a5_a16_texts_come_in_their_order_and_blank_ones_not_at_all(
@@ -360,11 +361,11 @@ class Box:
     def __init__(self) -> None:
         self.office = Office()
         self.rev = self.office.person("rev")
-        self.mailbox = Mailbox(self.rev.id, self.office.storage, Bell(), self.says)
+        self.mailbox = Mailbox(self.rev.id, self.office.storage, Bell(), self.shown)
 
     @staticmethod
-    def says(envelope: Envelope) -> str:
-        return "" if isinstance(envelope.body, Control) else envelope.text
+    def shown(unread: Sequence[Envelope]) -> list[Envelope]:
+        return [envelope for envelope in unread if envelope.text != "hidden"]
 
     def put(self, *texts: str) -> None:
         for text in texts:
@@ -423,10 +424,10 @@ def test_a5_a_delegate_s_reader_begins_where_the_mailbox_ends(label: str) -> Non
     assert named() == ["for the parent", "for all"]
 
 
-def test_a16_orders_and_blank_mail_are_passed_over() -> None:
+def test_a16_orders_blank_mail_and_what_no_model_reads_are_passed_over() -> None:
     box = Box()
     drain = box.mailbox.reader()
-    box.put(" \n")
+    box.put(" \n", "hidden")
     box.mailbox.send(
         Outgoing(session=box.rev.id, sender=FromUser(), body=Control(Pause()))
     ).result()

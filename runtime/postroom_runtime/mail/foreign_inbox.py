@@ -109,6 +109,8 @@ class ForeignReader:
 def texts_of(given: Any) -> list[str]:
     """Return the messages in what a drain gave, stripped, without blank ones (A-16).
 
+    Half a sign at the end of a cut text becomes U+FFFD.
+
     Raises:
         TypeError: It gave no list or tuple of texts. A bare text is refused too: taken for a list it
             would be a message per letter (A-39).
@@ -120,7 +122,12 @@ def texts_of(given: Any) -> list[str]:
     for text in given:
         if not isinstance(text, str):
             raise TypeError(f"a drain has to return texts, and one of them is {_a(text)}")
-    return [text.strip() for text in given if text.strip()]
+    return [whole for text in given if (whole := _whole(text).strip())]
+
+
+def _whole(text: str) -> str:
+    # Half a sign, as a cut text may end with, could be stored nowhere and would end the run.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _a(value: Any) -> str:

@@ -14,10 +14,6 @@ _DELEGATE = "subagent"
 """What hosts of the Inbox protocol call the runs that a run of theirs starts (A-45)."""
 
 
-def _text(envelope: Envelope) -> str:
-    return envelope.text
-
-
 class Mailbox:
     """One session's queue. It holds no lock and no mail: the store decides and keeps.
 
@@ -25,19 +21,19 @@ class Mailbox:
         session: Whose mailbox; its record must have been committed before.
         storage: The room's store.
         bell: Rung after each change of the session.
-        says: What a mail says to who reads it; '' for one that says nothing.
+        shown: What of unread mail is for a model to read; None: all of it.
     """
 
-    __slots__ = ("_bell", "_says", "_storage", "session")
+    __slots__ = ("_bell", "_shown", "_storage", "session")
 
     def __init__(
         self,
         session: SessionId,
         storage: Storage,
         bell: Bell,
-        says: Callable[[Envelope], str] = _text,
+        shown: Callable[[Sequence[Envelope]], Sequence[Envelope]] | None = None,
     ) -> None:
-        self.session, self._storage, self._bell, self._says = session, storage, bell, says
+        self.session, self._storage, self._bell, self._shown = session, storage, bell, shown
 
     def send(self, outgoing: Outgoing) -> Pending[Receipt]:
         """Hand mail for this session to the store; callable from any thread (M-15)."""
@@ -96,7 +92,8 @@ class Mailbox:
             fresh = self.unread(cursor)
             if fresh:
                 cursor = fresh[-1].seq
-            return [text for envelope in fresh if (text := self._says(envelope)).strip()]
+            shown = fresh if self._shown is None else self._shown(fresh)
+            return [envelope.text for envelope in shown if envelope.text.strip()]
 
         return drain
 

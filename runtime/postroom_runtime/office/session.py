@@ -1,6 +1,6 @@
 """One session as people use it: what it is, its mail, its answers, and the orders it takes."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from postroom_runtime.contracts.call import Call
@@ -47,15 +47,16 @@ class Session:
         self.new = False
         """Whether the last spawn of it made it."""
         self.life = Life(self, room, record, epoch)
-        self.mailbox = Mailbox(record.id, room.storage, self.life.bell, self._says)
+        self.mailbox = Mailbox(record.id, room.storage, self.life.bell, self._shown)
         """Its queue; also a ``pr.Inbox``, which steers agents of other frameworks (A-2)."""
 
     def __repr__(self) -> str:
         note = f" — {self.note}" if self.note else ""
         return f"{self.name} ({self.id}, agent {self.agent}, {self.status_words()}){note}"
 
-    def _says(self, envelope: Envelope) -> str:
-        return envelope.text if renders(envelope, self.life.state.placeholders) else ""
+    def _shown(self, unread: Sequence[Envelope]) -> list[Envelope]:
+        placeholders = self.life.state.placeholders
+        return [e for e in without_withdrawn(unread) if renders(e, placeholders)]
 
     # ── what it is ──
 
@@ -233,8 +234,7 @@ class Session:
         """Return all its mail, oldest first; with ``unread`` what its model has yet to read."""
         if unread:
             self.life.load()
-            waiting = without_withdrawn(self.mailbox.unread(self.cursor))
-            return [e for e in waiting if renders(e, self.life.state.placeholders)]
+            return self._shown(self.mailbox.unread(self.cursor))
         return self.mailbox.unread(0)
 
     def transcript(self) -> list[Turn]:
