@@ -31,7 +31,10 @@ class Transcript(list[Turn]):
 
 def transcript_text(turns: Sequence[Turn], *, of: str) -> str:
     """Return a transcript as plain text, turn by turn, exactly what the model read and said."""
-    blocks = [f"{_title(turn, of)}\n{_body(turn)}".rstrip() for turn in turns]
+    blocks = [
+        f"── {title} ──\n{_body(turn)}".rstrip()
+        for title, turn in zip(_titles(turns, of), turns, strict=True)
+    ]
     return "\n\n".join(blocks) or f"{of} has no turns yet."
 
 
@@ -41,17 +44,31 @@ def transcript_html(turns: Sequence[Turn], *, of: str) -> str:
         return f"<p>{html.escape(of)} has no turns yet.</p>"
     return "\n".join(
         f'<p style="margin:0.8em 0 0.2em"><strong>'
-        f"{html.escape(_title(turn, of, line=False))}</strong></p>\n"
+        f"{html.escape(title)}</strong></p>\n"
         f'<pre style="margin:0;white-space:pre-wrap;overflow-wrap:anywhere">{html.escape(_body(turn))}</pre>'
-        for turn in turns
+        for title, turn in zip(_titles(turns, of), turns, strict=True)
     )
 
 
-def _title(turn: Turn, of: str, *, line: bool = True) -> str:
+def _titles(turns: Sequence[Turn], of: str) -> list[str]:
+    """Return what stands above each turn: whose words they are, and why a run changed direction."""
+    before = [None, *turns]
+    return [_title(turn, last, of) for last, turn in zip(before, turns, strict=False)]
+
+
+def _title(turn: Turn, last: Turn | None, of: str) -> str:
     who = "to" if turn.role is Role.USER else "by"
     end = f", run ended: {turn.end_reason}" if turn.end_reason else ""
-    title = f"turn {turn.index}, {who} {of}{end}"
-    return f"── {title} ──" if line else title
+    return f"turn {turn.index}, {who} {of}{_inbox(turn, last)}{end}"
+
+
+def _inbox(turn: Turn, last: Turn | None) -> str:
+    """Return the mark of a turn that brought mail into a run under way (A-18)."""
+    under_way = turn.results or (last and last.role is Role.MODEL and last.end_reason is None)
+    if not turn.mail or not under_way:
+        return ""
+    count = len(turn.mail)
+    return f", INBOX: {count} mail{'s' if count > 1 else ''} read on its way"
 
 
 def _body(turn: Turn) -> str:
