@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from postroom_runtime.contracts.turn import EndReason, Role, Turn, Usage
     from postroom_runtime.models.script import call, say, script
     from postroom_runtime.office.room import Room
+    from postroom_runtime.office.sequence_picture import Sequence
     from postroom_runtime.office.session import Session
 
 _FROM: Final = {
@@ -136,6 +137,7 @@ _FROM: Final = {
     "postroom_runtime.contracts.turn": ("EndReason", "Role", "Turn", "Usage"),
     "postroom_runtime.models.script": ("call", "say", "script"),
     "postroom_runtime.office.room": ("Room",),
+    "postroom_runtime.office.sequence_picture": ("Sequence",),
     "postroom_runtime.office.session": ("Session",),
 }
 
@@ -193,6 +195,7 @@ __all__ = [  # noqa: RUF022 - what people use first stands first
     "ToolTarget",
     "Event",
     "EventKind",
+    "Sequence",
     "SessionStatus",
     "PostroomError",
     "MailRefused",

@@ -23,6 +23,7 @@ from postroom_runtime.office.closing import close_session
 from postroom_runtime.office.home import Home
 from postroom_runtime.office.housing import Housing
 from postroom_runtime.office.mail_verbs import MailVerbs
+from postroom_runtime.office.picture_verbs import PictureVerbs
 from postroom_runtime.office.recovery import recover, stored_approvals
 from postroom_runtime.office.roster import Roster
 from postroom_runtime.office.session import Session
@@ -31,7 +32,7 @@ from postroom_runtime.office.waiting import Waiting
 from postroom_runtime.storage.protocol import Storage
 
 
-class Room(Housing, MailVerbs, ApprovalVerbs):
+class Room(Housing, MailVerbs, ApprovalVerbs, PictureVerbs):
     """A user's post office. Made by ``pr.open``; the notebook's own is ``pr.room()``.
 
     Args:

@@ -1,0 +1,63 @@
+"""The verb of a room that draws what happened in it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence as Many
+from typing import TYPE_CHECKING
+
+from postroom_runtime.office.sequence import (
+    LAST,
+    MarkKind,
+    known_kinds,
+    named,
+    select,
+    whole_number,
+)
+from postroom_runtime.office.sequence_picture import Sequence
+from postroom_runtime.office.sequence_reading import KINDS, read_diagram
+from postroom_runtime.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from postroom_runtime.office.session import Session
+
+
+class PictureVerbs(ABC):
+    """What a room draws of itself."""
+
+    storage: Storage
+
+    @abstractmethod
+    def check_open(self) -> None:
+        """Raise unless the room is open."""
+
+    def sequence(
+        self,
+        *,
+        sessions: "Many[Session | str] | Session | str | None" = None,
+        kinds: "Many[MarkKind | str] | MarkKind | str | None" = None,
+        last: int | None = LAST,
+        since: int | None = None,
+    ) -> Sequence:
+        """Return the mail between the sessions as a sequence diagram, in commit order.
+
+        Args:
+            sessions: Names, ids or sessions, closed ones too: only what starts or ends at one of
+                them. ``you`` is the owner.
+            kinds: Only these: ``mail``, ``reply``, ``interrupt``, ``answer``, ``control``,
+                ``spawn``, ``close``, ``call``, ``result``, ``refused``, ``approval``, ``watched``,
+                ``timer``, ``system``, ``failed``.
+            last: How many at most, the latest; None for all.
+            since: Only what was stored after this row, as ``Event.seq`` counts them.
+
+        Returns:
+            The diagram: a notebook shows it; ``.mermaid``, ``.svg`` and ``.save(path)`` keep it.
+
+        Raises:
+            ConfigError: No such session or kind, or no such number; tells near matches.
+        """
+        self.check_open()
+        wanted = None if kinds is None else known_kinds(kinds)
+        most = None if last is None else whole_number("last", last, 1)
+        after = 0 if since is None else whole_number("since", since, 0)
+        whole = read_diagram(self.storage.rows(kinds=KINDS))
+        chosen = None if sessions is None else named(whole, sessions)
+        return Sequence(select(whole, sessions=chosen, kinds=wanted, last=most, since=after))
