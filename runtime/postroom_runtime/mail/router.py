@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from postroom_runtime.contracts.envelope import (
@@ -106,10 +107,16 @@ class Letter:
 class Posted:
     """A letter on its way: wait for it in a thread or on a loop, and get the whole receipt."""
 
-    __slots__ = ("_member", "_note", "_pending")
+    __slots__ = ("_gone", "_member", "_note", "_pending")
 
-    def __init__(self, pending: Pending[Receipt], member: Member, note: str = "") -> None:
-        self._pending, self._member, self._note = pending, member, note
+    def __init__(
+        self,
+        pending: Pending[Receipt],
+        member: Member,
+        note: str = "",
+        gone: Callable[[], UnknownRecipient] | None = None,
+    ) -> None:
+        self._pending, self._member, self._note, self._gone = pending, member, note, gone
 
     def _whole(self, receipt: Receipt) -> Receipt:
         return replace(
@@ -121,11 +128,21 @@ class Posted:
 
     def result(self, timeout: float | None = None) -> Receipt:
         """Block until the letter is stored; return its receipt or raise the refusal."""
-        return self._whole(self._pending.result(timeout))
+        try:
+            return self._whole(self._pending.result(timeout))
+        except UnknownRecipient as refused:
+            raise self._told(refused) from None
 
     def __await__(self) -> Generator[Any, None, Receipt]:
         """Wait on the running loop."""
-        return self._whole((yield from self._pending.__await__()))
+        try:
+            return self._whole((yield from self._pending.__await__()))
+        except UnknownRecipient as refused:
+            raise self._told(refused) from None
+
+    def _told(self, refused: UnknownRecipient) -> UnknownRecipient:
+        # The store knows every mailbox, and not whom this sender may know of.
+        return refused if self._gone is None else self._gone()
 
 
 class Router:
@@ -168,8 +185,29 @@ class Router:
         """Return the session called ``name``, the last one if there were several, else None."""
         return self._members.get(self._names.get(name, ""))
 
-    def find(self, to: str, *, closed: bool = False) -> Member:
+    def reachable(self, sender: Member | None = None) -> list[Member]:
+        """Return who takes mail of ``sender``, oldest first; None is the owner, whom all do."""
+        found = [member for member in self._members.values() if not member.closed]
+        if sender is None:
+            return found
+        parents = self._parents()
+        return [
+            member
+            for member in found
+            if may_write(
+                sender.mail_scope,
+                relation(sender.id, member.id, parents),
+                replying=sender.has_read(member.id),
+            )
+        ]
+
+    def find(self, to: str, sender: Member | None = None, *, closed: bool = False) -> Member:
         """Return who goes by the name or id ``to``.
+
+        Args:
+            to: Name or id.
+            sender: Who asks; it is told of nobody whom it may not write to. None is the owner.
+            closed: Closed ones too.
 
         Raises:
             InboxReadOnly: ``to`` is an owner inbox.
@@ -181,8 +219,10 @@ class Router:
             raise InboxReadOnly(to)
         if (member := self.lookup(to)) is not None and (closed or not member.closed):
             return member
-        reachable = [m.name for m in self._members.values() if not m.closed]
-        raise UnknownRecipient(to, reachable, closed=member is not None)
+        raise self._unknown(to, sender, closed=member is not None)
+
+    def _unknown(self, to: str, sender: Member | None, *, closed: bool) -> UnknownRecipient:
+        return UnknownRecipient(to, [m.name for m in self.reachable(sender)], closed=closed)
 
     def post(self, to: str, letter: Letter, sender: Member | None = None) -> Posted:
         """Send ``letter`` to who goes by ``to``.
@@ -208,7 +248,7 @@ class Router:
             )
         if letter.id is not None:
             check_given_id(letter.id)
-        member = self.find(to)
+        member = self.find(to, sender)
         note, reply_to = self._resolve_reply(letter.in_reply_to, sender)
         if sender is None:
             outgoing = Outgoing(
@@ -220,7 +260,8 @@ class Router:
             )
         else:
             outgoing = self._from_session(sender, member, letter, reply_to)
-        return Posted(self._storage.accept((outgoing,))[0], member, note)
+        gone = partial(self._unknown, to, sender, closed=True)
+        return Posted(self._storage.accept((outgoing,))[0], member, note, gone)
 
     def _from_session(
         self, sender: Member, member: Member, letter: Letter, reply_to: MailId | None
@@ -242,7 +283,10 @@ class Router:
 
     def relation(self, sender: SessionId, recipient: SessionId) -> Any:
         """Return what ``recipient`` is to ``sender`` (a ``permissions.Relation``)."""
-        return relation(sender, recipient, {m.id: m.parent for m in self._members.values()})
+        return relation(sender, recipient, self._parents())
+
+    def _parents(self) -> dict[SessionId, SessionId | None]:
+        return {member.id: member.parent for member in self._members.values()}
 
     def _resolve_reply(
         self, reply_to: MailId | None, sender: Member | None
