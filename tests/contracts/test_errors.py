@@ -16,12 +16,15 @@ from postroom_runtime.contracts.errors import (
     ModelError,
     NameTaken,
     NotPermitted,
+    NotReadable,
     PostroomError,
     RoomLocked,
     StaleRecord,
     StoreFailed,
     TooManyHops,
+    TooManySessions,
     UnknownRecipient,
+    WaitCycle,
     WaitInterrupted,
     WaitTimedOut,
 )
@@ -65,6 +68,21 @@ SAID: dict[str, tuple[PostroomError, list[str], dict[str, object]]] = {
             "It may answer mail from zoe and write to its parent; the owner can widen mail_scope",
         ],
         {"sender": "rev", "to": "zoe", "scope": "subtree", "relation": "stranger"},
+    ),
+    "not readable": (
+        NotReadable("kid", "root", "subtree", "parent"),
+        ["kid may not read root, its parent", "mail_scope is 'subtree'", "owner can widen"],
+        {"reader": "kid", "session": "root", "scope": "subtree", "relation": "parent"},
+    ),
+    "too many sessions": (
+        TooManySessions(1000, 1000),
+        ["1000 sessions are open, limit 1000", "Close some, or raise room.max_sessions"],
+        {"open": 1000, "limit": 1000},
+    ),
+    "wait cycle": (
+        WaitCycle(["ann", "bob", "ann"]),
+        ["would never end: ann → bob → ann", "End the turn instead of waiting"],
+        {"names": ("ann", "bob", "ann")},
     ),
     "hops": (
         TooManyHops(17, 16),

@@ -35,7 +35,7 @@ class LookMagics(DeskMagics):
         """See ``catalogue.MAIL``."""
         looked = caller()
         parsed = self.read(MAIL, line, local_ns)
-        session = self.room.session(parsed.head)
+        session = self.room.session(parsed.head, closed=True)
         found = session.mail(unread=parsed.has("unread"))
         grid = mail_grid(found, names=self._names(), of=session.name, cursor=session.cursor)
         return self.give(Table(found, grid, width=self.desk.width), parsed, looked)
@@ -45,7 +45,7 @@ class LookMagics(DeskMagics):
         """See ``catalogue.TRANSCRIPT``."""
         looked = caller()
         parsed = self.read(TRANSCRIPT, line, local_ns)
-        session = self.room.session(parsed.head)
+        session = self.room.session(parsed.head, closed=True)
         turns = session.transcript()
         if (last := parsed.count_of("last")) is not None:
             turns = turns[max(0, len(turns) - last) :]

@@ -1,7 +1,7 @@
 """Which call the code that runs now belongs to: carried by the context into tasks and threads."""
 
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass
 
 from postroom_runtime.contracts.call import Progress
@@ -17,9 +17,11 @@ class CallContext:
     call: CallId
     report: Callable[[Progress], None] = lambda progress: None
     """Takes a report from any thread."""
+    table: object = None
+    """The table the call is in: call ids are unique in a room, and a process has many rooms."""
 
 
-CURRENT: ContextVar[CallContext] = ContextVar("postroom_call")
+CURRENT: ContextVar[CallContext | None] = ContextVar("postroom_call", default=None)
 
 
 def current_call() -> CallContext:
@@ -28,7 +30,19 @@ def current_call() -> CallContext:
     Raises:
         LookupError: The code does not run inside a tool call.
     """
-    return CURRENT.get()
+    if (context := CURRENT.get()) is None:
+        raise LookupError("this code does not run inside a tool call")
+    return context
+
+
+def outside_calls() -> Context:
+    """Return a copy of the present context that belongs to no call.
+
+    What a tool starts and leaves behind, a session say, is not part of its call.
+    """
+    context = copy_context()
+    context.run(CURRENT.set, None)
+    return context
 
 
 def progress(done: float, total: float | None = None, text: str = "") -> None:
@@ -47,7 +61,7 @@ def progress(done: float, total: float | None = None, text: str = "") -> None:
     if not _number(done) or not (total is None or _number(total)):
         wrong = ("total", total) if _number(done) else ("done", done)
         raise ConfigError(f"progress: {wrong[0]}={wrong[1]!r} is no number.", value=wrong[1])
-    if (context := CURRENT.get(None)) is not None:
+    if (context := CURRENT.get()) is not None:
         context.report(Progress(done=done, total=total, text=str(text)))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import json
 from collections.abc import Callable, Container, Coroutine, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
@@ -61,8 +62,8 @@ class Work:
 
     @property
     def own(self) -> bool:
-        """Whether the tool is one of Postroom's own."""
-        return self.tool is not None and bool(self.tool.toolbox)
+        """Whether the tool is one of Postroom's own that only look, end or wait."""
+        return self.tool is not None and bool(self.tool.toolbox) and not self.tool.places
 
 
 class Executor:
@@ -138,7 +139,7 @@ class Executor:
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._report, id, progress)
 
-        context.run(CURRENT.set, CallContext(self._session, id, report))
+        context.run(CURRENT.set, CallContext(self._session, id, report, self._table))
         task = loop.create_task(run, name=f"postroom:{id}", context=context)
         self._tasks[id] = task
         task.add_done_callback(partial(self._ended, id))
@@ -344,6 +345,9 @@ class Executor:
         given = {key: value for key, value in seen.items() if key in wanted}
         if "call" in wanted:
             given["call"] = dict(seen)
+        if tool.toolbox and "message" in wanted:
+            # A sub-agent as a guard: what it is asked about is its message (M-122).
+            given["message"] = json.dumps(dict(seen), ensure_ascii=False)
         return await self._returned(tool, tool.arguments(given))
 
     async def _call_tool(self, tool: Tool, sent: Container[str], call: CallInput) -> Outcome:

@@ -7,6 +7,7 @@ policy and hooks of its own, so that a guard on ``*`` never guards itself (M-122
 
 import json
 import logging
+import re
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
@@ -82,6 +83,9 @@ A = TypeVar("A")
 
 _BEFORE: TypeAdapter[BeforeAnswer] = TypeAdapter(BeforeAnswer)
 _AFTER: TypeAdapter[AfterAnswer] = TypeAdapter(AfterAnswer)
+
+
+_FENCED = re.compile(r"^[ \t]*```(?:json)?[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
 class HookFailed(Exception):
@@ -196,10 +200,18 @@ def _nothing(said: Any) -> bool:
 def _read(adapter: TypeAdapter[A], said: Any) -> A:
     try:
         if isinstance(said, (str, bytes)):
-            return adapter.validate_json(said)
+            return adapter.validate_json(_unfenced(said))
         return adapter.validate_python(said)
     except ValidationError:
         raise HookFailed(f"it answered {str(said)[:200]!r}, which is no hook answer") from None
+
+
+def _unfenced(said: str | bytes) -> str | bytes:
+    """Return what stands in the one fenced block of ``said``, which is how models write JSON."""
+    if isinstance(said, bytes):
+        return said
+    blocks = _FENCED.findall(said)
+    return blocks[0] if len(blocks) == 1 else said
 
 
 def _words(error: Exception) -> str:

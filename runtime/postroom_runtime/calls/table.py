@@ -105,6 +105,13 @@ class CallTable:
         self._changed()
         return True
 
+    def learn(self, id: CallId, **facts: Json) -> None:
+        """Add facts to an open call, for its placeholder and status; stored with its next state."""
+        call = self._calls.get(id)
+        if call is not None and not call.state.final:
+            self._calls[id] = replace(call, extra={**(call.extra or {}), **facts})
+            self._changed()
+
     async def start(self, id: CallId) -> bool:
         """Mark a pending or released call running, stored.
 

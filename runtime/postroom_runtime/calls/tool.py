@@ -36,6 +36,8 @@ class Tool:
         bound: Arguments merged in below, which no model sees or overrides (M-123).
         attach_seconds: How long a turn stays with a call before it goes on without it.
         toolbox: Which of Postroom's own toolboxes it is from; '' for a user's function.
+        places: One of Postroom's own that works as a user's does: it takes a place among the calls
+            that run at the same time.
     """
 
     spec: ToolSpec
@@ -44,6 +46,7 @@ class Tool:
     bound: Mapping[str, Any] = field(default_factory=dict)
     attach_seconds: float | None = None
     toolbox: str = ""
+    places: bool = False
 
     @property
     def name(self) -> str:

@@ -9,6 +9,9 @@
  ├ ``RoomLocked``: another kernel holds the file  ├ ``StoreFailed``: the disk refused
  ├ ``ConfigError``: a wrong value, type or option; also a ``ValueError``
  ├ ``ModelError``: a model could not be reached, or failed
+ ├ ``NotReadable``: a session's scope does not let it look into another
+ ├ ``TooManySessions``: agents have spawned as many as the room allows
+ ├ ``WaitCycle``: sessions would wait for each other for ever
  ├ ``WaitTimedOut``: a strict wait ran out of time; also a ``TimeoutError``
  └ ``WaitInterrupted``: a kernel interrupt ended a wait; also a ``KeyboardInterrupt``
 
@@ -204,6 +207,39 @@ class ModelError(PostroomError):
     def __init__(self, message: str, *, model: str = "", status: int | None = None) -> None:
         super().__init__(message)
         self.model, self.status = model, status
+
+
+class NotReadable(PostroomError):
+    """A session may not look into another one."""
+
+    def __init__(self, reader: str, session: str, scope: str, relation: str) -> None:
+        super().__init__(
+            f"{reader} may not read {session}, {_KIN.get(relation, f'its {relation}')}: its "
+            f"mail_scope is {scope!r}. It may ask by mail; the owner can widen mail_scope."
+        )
+        self.reader, self.session, self.scope, self.relation = reader, session, scope, relation
+
+
+class TooManySessions(PostroomError):
+    """Agents may spawn no more sessions for now."""
+
+    def __init__(self, open: int, limit: int) -> None:
+        super().__init__(
+            f"{open} sessions are open, limit {limit}: agents spawn no more. "
+            "Close some, or raise room.max_sessions."
+        )
+        self.open, self.limit = open, limit
+
+
+class WaitCycle(PostroomError):
+    """A tool call would wait for a session that waits for it: neither would ever go on."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(
+            f"this wait would never end: {' → '.join(names)}. End the turn instead of waiting: "
+            "what you need comes as mail."
+        )
+        self.names = tuple(names)
 
 
 class WaitInterrupted(PostroomError, KeyboardInterrupt):

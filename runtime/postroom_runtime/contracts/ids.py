@@ -67,6 +67,12 @@ def session_id(number: int) -> SessionId:
     return f"s-{number:04d}"
 
 
+def session_number(id: SessionId) -> int:
+    """Return the number that ``session_id`` made ``id`` of; 0 for an id of another form."""
+    digits = id.removeprefix("s-")
+    return int(digits) if digits.isdecimal() and digits != id else 0
+
+
 def call_id(number: int) -> CallId:
     """Return the id of the room's ``number``-th tool call, ``call_0001`` being the first."""
     return f"call_{number:04d}"

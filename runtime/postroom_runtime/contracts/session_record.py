@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from postroom_runtime.contracts.extra import Extra, Json
-from postroom_runtime.contracts.ids import SessionId
+from postroom_runtime.contracts.ids import CallId, SessionId
 from postroom_runtime.contracts.turn import EndReason, Usage
 
 
@@ -60,5 +60,9 @@ class SessionRecord:
     max_unread: int | None = 256
     """The bound of its mailbox; None for an owner inbox (I-35)."""
     hidden: bool = False
+    for_call: CallId | None = None
+    """The tool call, of its parent, that made it."""
+    ends_with_call: bool = False
+    """Closed when that call ends: a helper that was asked, not a session of its own (M-104)."""
     created_at: datetime | None = None
     extra: Extra = None

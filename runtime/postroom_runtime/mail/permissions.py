@@ -79,6 +79,14 @@ def may_write(scope: str, to: Relation, *, replying: bool) -> bool:
     return replying or to is Relation.PARENT or to in _REACH[scope]
 
 
+def may_read(scope: str, to: Relation) -> bool:
+    """Tell whether a session with ``mail_scope=scope`` may read, search and watch ``to``.
+
+    Writing to its parent and to whom it answers is a right; looking into them is none.
+    """
+    return to in _REACH[scope]
+
+
 def may_interrupt(scope: str, to: Relation) -> bool:
     """Tell whether a session with ``interrupt_scope=scope`` may interrupt ``to`` (M-74, M-106).
 

@@ -45,7 +45,7 @@ class CallDesk:
 
     def hook_tools(self) -> Mapping[str, Tool]:
         """Every tool of its agent: a hook may name one that the model does not see."""
-        return self._life.tools()
+        return self._life.hook_tools()
 
     def time_limit(self) -> float | None:
         """Its agent's time limit for calls that have none of their own, in seconds."""

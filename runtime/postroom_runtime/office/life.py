@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from postroom_runtime.calls.context import outside_calls
 from postroom_runtime.calls.executor import Executor
 from postroom_runtime.calls.strays import Strays
 from postroom_runtime.calls.table import CallTable
@@ -136,6 +137,10 @@ class Life:
         """What its model may call: its agent's tools, and Postroom's own that it may use."""
         return self._offering.tools(self._needed()[2])
 
+    def hook_tools(self) -> Mapping[str, Tool]:
+        """What its hooks may name: those that its model does not see too."""
+        return self._offering.hidden(self._needed()[2])
+
     @property
     def executor(self) -> Executor:
         """What runs its calls."""
@@ -231,6 +236,8 @@ class Life:
     def failed_to_parent(self, error: str) -> None:
         """Tell its parent, by mail, that it failed."""
         record = self.state.record
+        if record.ends_with_call:
+            return  # the call tells of it (M-104)
         parent = self._room.router.lookup(record.parent) if record.parent else None
         if parent is None or parent.closed:
             return
@@ -258,7 +265,8 @@ class Life:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Live on ``loop``: run whenever mail gives a reason to."""
         if self._task is None and not self.closed:
-            context = self._room.context.copy() if self._room.context is not None else None
+            given = self._room.context
+            context = given.copy() if given is not None else outside_calls()
             name = f"postroom:{self.state.record.name}"
             self._task = loop.create_task(self._live(), name=name, context=context)
             self._task.add_done_callback(self._died)

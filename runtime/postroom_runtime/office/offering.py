@@ -4,8 +4,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from postroom_runtime.calls.tool import Tool
+from postroom_runtime.office.helping import Helping
+from postroom_runtime.office.reading import Reading
 from postroom_runtime.toolbox.call_tools import call_tools
+from postroom_runtime.toolbox.helper_tools import helper_tools
 from postroom_runtime.toolbox.mail_tools import mail_tools
+from postroom_runtime.toolbox.session_tools import session_tools
 from postroom_runtime.toolbox.waiting import Waits, wait_tool
 
 if TYPE_CHECKING:
@@ -28,21 +32,36 @@ class Offering:
         self._waits = Waits(
             life.state, life.table, life.bell, lambda: life.definition().max_wait_seconds
         )
-        self._offered: tuple[Mapping[str, Tool], Mapping[str, Tool]] | None = None
+        self._helping = Helping(life, session, room)
+        self._reading = Reading(session, room.router, room.storage)
+        self._made: tuple[Mapping[str, Tool], Mapping[str, Tool], Mapping[str, Tool]] | None = None
 
     def tools(self, given: Mapping[str, Tool]) -> Mapping[str, Tool]:
         """Return ``given`` (the agent's tools) and Postroom's own that the agent may use."""
-        if self._offered is not None and self._offered[0] is given:
-            return self._offered[1]
-        wanted = self._life.definition().toolbox
-        mine = {t.name: t for t in self._own() if wanted is None or t.name in wanted}
-        self._offered = given, {**given, **mine}
-        return self._offered[1]
+        return self._put_together(given)[1]
+
+    def hidden(self, given: Mapping[str, Tool]) -> Mapping[str, Tool]:
+        """Return the same with those that its ``toolbox`` leaves out: a hook may name them (M-122)."""
+        return self._put_together(given)[2]
+
+    def _put_together(
+        self, given: Mapping[str, Tool]
+    ) -> tuple[Mapping[str, Tool], Mapping[str, Tool], Mapping[str, Tool]]:
+        if self._made is None or self._made[0] is not given:
+            wanted = self._life.definition().toolbox
+            own = {tool.name: tool for tool in self._own()}
+            mine = {name: tool for name, tool in own.items() if wanted is None or name in wanted}
+            self._made = given, {**given, **mine}, {**given, **own}
+        return self._made
 
     def _own(self) -> list[Tool]:
         # A tool added here is named in ``roster.TOOLBOX_NAMES`` too.
+        definition = self._life.defined()
+        helpers = definition.helpers if definition else {}
         return [
             *mail_tools(self._room.router, self._session, self._life.report),
             wait_tool(self._waits),
             *call_tools(self._life.table, self._waits, lambda: self._life.executor),
+            *session_tools(self._reading, self._helping if helpers else None),
+            *helper_tools(helpers, self._helping),
         ]

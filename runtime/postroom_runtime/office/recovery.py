@@ -10,6 +10,7 @@ from postroom_runtime.contracts.ids import is_inbox_key
 from postroom_runtime.contracts.journal import Record, RowKind
 from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
 from postroom_runtime.contracts.turn import EndReason
+from postroom_runtime.office.closing import close_session
 from postroom_runtime.office.session import Session
 from postroom_runtime.storage.protocol import Storage
 
@@ -36,6 +37,9 @@ def recover(room: "Room") -> None:
         settling.append(session)
     for session in settling:
         _settle(room, session)
+    for session in settling:
+        if session.record.ends_with_call:
+            close_session(room, session)  # its call is an orphan by now
 
 
 def _settle(room: "Room", session: Session) -> None:

@@ -5,12 +5,20 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from datetime import datetime
-from typing import Any, Literal, overload
+from typing import Any
 
+from postroom_runtime.calls.context import CallContext
 from postroom_runtime.calls.tool import Tool
 from postroom_runtime.contracts.config import Agent
-from postroom_runtime.contracts.errors import PostroomError, UnknownRecipient
-from postroom_runtime.contracts.ids import CallId, SessionId, call_id, is_inbox_key, session_id
+from postroom_runtime.contracts.errors import PostroomError
+from postroom_runtime.contracts.ids import (
+    CallId,
+    SessionId,
+    call_id,
+    is_inbox_key,
+    session_id,
+    session_number,
+)
 from postroom_runtime.contracts.results import DrainResult, WaitResult
 from postroom_runtime.contracts.session_record import SessionRecord
 from postroom_runtime.mail.approvals import ApprovalDesk
@@ -22,17 +30,22 @@ from postroom_runtime.office.approval_verbs import ApprovalVerbs
 from postroom_runtime.office.closing import close_session
 from postroom_runtime.office.home import Home
 from postroom_runtime.office.housing import Housing
+from postroom_runtime.office.lineage import Lineage
 from postroom_runtime.office.mail_verbs import MailVerbs
 from postroom_runtime.office.picture_verbs import PictureVerbs
 from postroom_runtime.office.recovery import recover, stored_approvals
 from postroom_runtime.office.roster import Roster
 from postroom_runtime.office.session import Session
+from postroom_runtime.office.session_verbs import SessionVerbs
 from postroom_runtime.office.spawning import spawn
+from postroom_runtime.office.wait_graph import WaitGraph
 from postroom_runtime.office.waiting import Waiting
 from postroom_runtime.storage.protocol import Storage
 
+MAX_SESSIONS = 1000
 
-class Room(Housing, MailVerbs, ApprovalVerbs, PictureVerbs):
+
+class Room(Housing, SessionVerbs, MailVerbs, ApprovalVerbs, PictureVerbs):
     """A user's post office. Made by ``pr.open``; the notebook's own is ``pr.room()``.
 
     Args:
@@ -66,6 +79,10 @@ class Room(Housing, MailVerbs, ApprovalVerbs, PictureVerbs):
         self.router = Router(storage)
         self.roster = Roster(scripts)
         self.waiting = Waiting(self)
+        self.wait_graph = WaitGraph(self._called, self._runs)
+        self.lineage = Lineage(self)
+        self.max_sessions = MAX_SESSIONS
+        """Open sessions beyond which agents spawn no more; the owner may."""
         self.owner_inbox = OwnerInbox(storage, now)
         self.approval_desk = ApprovalDesk(storage, now, stored_approvals(storage))
         self.closed = False
@@ -162,55 +179,6 @@ class Room(Housing, MailVerbs, ApprovalVerbs, PictureVerbs):
             again=again,
         )
 
-    def session(self, key: str) -> Session:
-        """Return the open session called ``key``: its name, its id, or a unique prefix of one.
-
-        Raises:
-            UnknownRecipient: None, or several with that prefix; names near matches.
-        """
-        if (member := self.router.lookup(key)) is not None and not member.closed:
-            return self._sessions[member.id]
-        found = [
-            s for s in self.sessions(hidden=True) if key and (s.name.startswith(key) or s.id == key)
-        ]
-        if len(found) == 1:
-            return found[0]
-        names = [s.name for s in found] or [s.name for s in self.sessions()]
-        raise UnknownRecipient(key, names, closed=member is not None)
-
-    @overload
-    def sessions(self, *, hidden: bool = False, inbox: Literal[False] = False) -> list[Session]: ...
-
-    @overload
-    def sessions(
-        self, *, hidden: bool = False, inbox: Literal[True]
-    ) -> list[Session | SessionRecord]: ...
-
-    def sessions(
-        self, *, hidden: bool = False, inbox: bool = False
-    ) -> list[Session] | list[Session | SessionRecord]:
-        """Return the open sessions, oldest first.
-
-        Args:
-            hidden: Those spawned hidden too.
-            inbox: The owner inboxes too, as their stored records.
-        """
-        found = [
-            session
-            for session in self._sessions.values()
-            if not session.closed and (hidden or not session.record.hidden)
-        ]
-        if not inbox:
-            return found
-        boxes = [r for r in self.storage.records().values() if is_inbox_key(r.id)]
-        both: list[Session | SessionRecord] = [*found, *boxes]
-        return both
-
-    def people(self) -> dict[SessionId, SessionRecord]:
-        """Return the record of every session ever spawned, closed ones too, by id."""
-        records = self.storage.records()
-        return {id: record for id, record in records.items() if not is_inbox_key(id)}
-
     # ── waiting ──
 
     async def wait(
@@ -293,10 +261,22 @@ class Room(Housing, MailVerbs, ApprovalVerbs, PictureVerbs):
         for session in self._sessions.values():
             session.life.end()
 
+    def _read_only(self, record: SessionRecord) -> Session:
+        # It is not admitted, so it does not live: its mail and turns are read from the store.
+        return Session(self, record, self.storage.claim(record.id, "kernel"))
+
+    def _called(self, id: SessionId) -> str:
+        return session.name if (session := self._sessions.get(id)) is not None else id
+
+    def _runs(self, call: CallContext) -> bool:
+        session = self._sessions.get(call.session)
+        return session is not None and session.life.table is call.table
+
     def counted(self, record: SessionRecord) -> None:
         """Count a stored session and its calls, so that new ids go on from there."""
         if not is_inbox_key(record.id):
-            self._session_numbers += 1
+            # A number whose session could not be stored is a gap, which no count knows of.
+            self._session_numbers = max(self._session_numbers + 1, session_number(record.id))
             self._call_numbers += record.calls
 
     def new_session_id(self) -> SessionId:

@@ -9,14 +9,20 @@ from postroom_runtime.calls.policy import Policy, read_policy
 from postroom_runtime.calls.tool import Tool, make_tool
 from postroom_runtime.contracts.config import Agent
 from postroom_runtime.contracts.errors import ConfigError
-from postroom_runtime.contracts.helper import INHERITED, helpers_of
+from postroom_runtime.contracts.helper import INHERITED
 from postroom_runtime.mail.foreign_inbox import check_reader
 from postroom_runtime.models.model import Model
 from postroom_runtime.models.resolve import resolve
 from postroom_runtime.models.script import Script
-from postroom_runtime.toolbox import call_tools, mail_tools, waiting
+from postroom_runtime.toolbox import call_tools, mail_tools, session_tools, waiting
+from postroom_runtime.toolbox.helper_tools import PREFIX, Aide, read_helpers
 
-TOOLBOX_NAMES: tuple[str, ...] = (*mail_tools.NAMES, *waiting.NAMES, *call_tools.NAMES)
+TOOLBOX_NAMES: tuple[str, ...] = (
+    *mail_tools.NAMES,
+    *waiting.NAMES,
+    *call_tools.NAMES,
+    *session_tools.NAMES,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,8 @@ class Definition:
     tools: Mapping[str, Tool]
     policy: Policy
     """What wraps its calls, ``approve`` included."""
+    helpers: Mapping[str, Aide]
+    """Whom it may ask and spawn, by slug."""
 
 
 class Roster:
@@ -46,25 +54,28 @@ class Roster:
         """Take ``agent`` under its slug; a definition before counts no more.
 
         Raises:
-            ConfigError: Not an Agent, or its model, tools or toolbox will not do.
+            ConfigError: Not an Agent, or its model, tools, helpers or toolbox will not do.
             TypeError: The reader of an inbox that it names cannot be called (A-35).
         """
         if not isinstance(agent, Agent):
             raise ConfigError(f"{agent!r} is no agent: give pr.Agent('{agent}', …).", value=agent)
-        if unknown := sorted(set(agent.toolbox or ()) - set(TOOLBOX_NAMES)):
+        helpers = read_helpers(agent)
+        own = (*TOOLBOX_NAMES, *(helper.tool for helper in helpers.values()))
+        if unknown := sorted(set(agent.toolbox or ()) - set(own)):
             raise ConfigError(
                 f"agent {agent.slug}: toolbox names {', '.join(map(repr, unknown))}; "
-                f"there are: {', '.join(TOOLBOX_NAMES)}.",
+                f"there are: {', '.join(own)}.",
                 value=agent.toolbox,
             )
         check_reader(agent.inbox)
-        for helper in helpers_of(agent.helpers).values():
-            check_reader(None if helper.inbox is INHERITED else helper.inbox)
+        for helper in helpers.values():
+            check_reader(None if helper.terms.inbox is INHERITED else helper.terms.inbox)
         definition = Definition(
             agent,
             self.model(agent.model),
             tools_by_name(agent.slug, agent.tools),
             read_policy(agent.policy),
+            helpers,
         )
         self._defined[agent.slug] = definition
         return definition
@@ -114,8 +125,9 @@ def tools_by_name(slug: str, functions: Sequence[Any]) -> dict[str, Tool]:
     tools: dict[str, Tool] = {}
     for function in functions:
         tool = make_tool(function)
-        if tool.name in tools or tool.name in TOOLBOX_NAMES:
-            whose = "Postroom's own" if tool.name in TOOLBOX_NAMES else "taken"
+        own = tool.name in TOOLBOX_NAMES or tool.name.startswith(PREFIX)
+        if own or tool.name in tools:
+            whose = "Postroom's own" if own else "taken"
             raise ConfigError(
                 f"agent {slug}: the tool name {tool.name!r} is {whose}; "
                 "give another: @pr.tool(name=…).",

@@ -12,6 +12,7 @@ from postroom_runtime.contracts.results import Answer, DrainResult, RunEnd, Wait
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.contracts.turn import EndReason, Role, Usage
 from postroom_runtime.mail.router import Letter
+from postroom_runtime.office.wait_graph import Target
 from postroom_runtime.signals.bell import wait_until
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Waiting:
     ) -> WaitResult:
         """See :meth:`Room.wait`."""
         with contextlib.ExitStack() as stack:
+            stack.enter_context(self._room.wait_graph.waiting(_targets(sessions, until), any=any))
             over, word = self._condition(sessions, until, stack)
             return await self._wait(sessions, over, word, any, timeout, strict)
 
@@ -125,10 +127,11 @@ class Waiting:
                 if end.after < receipt.seq <= end.cursor:
                     return end
             if session.idle:
-                return _why_not(session)
+                return why_not(session)
             return None
 
-        found: RunEnd | str | None = await wait_until(look, session.life.bell, timeout)
+        with room.wait_graph.waiting([Target(session.id)]):
+            found: RunEnd | str | None = await wait_until(look, session.life.bell, timeout)
         if found is None:
             raise AnswerFailed(
                 session.name,
@@ -137,14 +140,7 @@ class Waiting:
             )
         if isinstance(found, str):
             raise AnswerFailed(session.name, found)
-        if found.reason not in ANSWERS:
-            why = f": {session.error.splitlines()[0]}" if session.error else ""
-            raise AnswerFailed(session.name, f"its run ended with {found.reason!s}{why}")
-        turns = session.transcript()[found.first_turn - 1 : found.last_turn]
-        usage = sum((turn.usage for turn in turns if turn.usage), Usage())
-        last = next(turn for turn in reversed(turns) if turn.role is Role.MODEL)
-        mail = [e for turn in turns for e in turn.mail if e.seq >= receipt.seq]
-        return Answer(text=last.text, turn=last.index, usage=usage, mail=tuple(mail))
+        return answer_of(session, found, since=receipt.seq)
 
     async def drain(self, timeout: float | None) -> DrainResult:
         """See :meth:`Room.drain`."""
@@ -153,7 +149,8 @@ class Waiting:
         def look() -> bool | None:
             return all(session.idle for session in room.sessions()) or None
 
-        quiet = await wait_until(look, room.delivery.room_bell, timeout)
+        with room.wait_graph.waiting([Target(session.id) for session in room.sessions()]):
+            quiet = await wait_until(look, room.delivery.room_bell, timeout)
         left = () if quiet else tuple(s.name for s in room.sessions() if not s.idle)
         return DrainResult(quiet=bool(quiet), left=left)
 
@@ -168,7 +165,36 @@ def _at_rest_for(session: "Session", word: WokenBy) -> bool:
     return word is WokenBy.ANSWER and session.idle and session.record.turns > 0
 
 
-def _why_not(session: "Session") -> str:
+def _targets(sessions: Sequence["Session"], until: str) -> list[Target]:
+    """Return what keeps a wait from ending while it waits itself; mail and events may always come."""
+    if until.startswith("call_"):
+        return [Target(session.id, until) for session in sessions]
+    return [Target(session.id) for session in sessions] if until in ("idle", "answer") else []
+
+
+def answer_of(session: "Session", end: RunEnd, *, since: int = 1) -> Answer:
+    """Return the answer that a run ended with.
+
+    Args:
+        session: Whose run.
+        end: How it went.
+        since: Mail from this ``seq`` on is part of what was asked.
+
+    Raises:
+        AnswerFailed: It ended with none.
+    """
+    turns = session.transcript()[end.first_turn - 1 : end.last_turn]
+    last = next((turn for turn in reversed(turns) if turn.role is Role.MODEL), None)
+    if end.reason not in ANSWERS or last is None or not last.text.strip():
+        why = f": {session.error.splitlines()[0]}" if session.error else ""
+        raise AnswerFailed(session.name, f"its run ended with {end.reason!s}{why}")
+    usage = sum((turn.usage for turn in turns if turn.usage), Usage())
+    mail = [e for turn in turns for e in turn.mail if e.seq >= since]
+    return Answer(text=last.text, turn=last.index, usage=usage, mail=tuple(mail))
+
+
+def why_not(session: "Session", sender: str = "user") -> str:
+    """Return why ``session``, at rest, has not run for mail of ``sender``, a word of ``wake_on``."""
     status = session.status
     if session.closed:
         return "it is closed"
@@ -178,8 +204,8 @@ def _why_not(session: "Session") -> str:
         return "it is paused; the question waits for %resume"
     if status is SessionStatus.FAILED:
         return f"it failed: {session.error.splitlines()[0] if session.error else ''}"
-    if "user" not in session.life.definition().wake_on:
-        return f"its wake_on has no 'user' ({', '.join(WAKE_KINDS)}); the question waits"
+    if sender not in session.life.definition().wake_on:
+        return f"its wake_on has no {sender!r} ({', '.join(WAKE_KINDS)}); the question waits"
     return "it did not run"
 
 

@@ -46,6 +46,8 @@ async def get_tool_call_status(
         "tool": call.tool,
         "status": str(call.state),
     }
+    if child := (call.extra or {}).get("child_session_id"):
+        told["child_session_id"] = child
     if call.state.final:
         told["result"] = call.result
     if progress or not call.state.final:

@@ -1,0 +1,107 @@
+"""A session and its helpers: children it spawns, and helpers it asks and waits for."""
+
+from typing import TYPE_CHECKING, Any
+
+from postroom_runtime.calls.context import current_call
+from postroom_runtime.contracts.errors import AnswerFailed, ConfigError, TooManyHops
+from postroom_runtime.contracts.results import RunEnd
+from postroom_runtime.contracts.session_record import SessionStatus
+from postroom_runtime.contracts.turn import EndReason
+from postroom_runtime.office.wait_graph import Target
+from postroom_runtime.office.waiting import ANSWERS, answer_of, why_not
+from postroom_runtime.signals.bell import wait_until
+from postroom_runtime.toolbox.helper_tools import Aide
+
+if TYPE_CHECKING:
+    from postroom_runtime.office.life import Life
+    from postroom_runtime.office.room import Room
+    from postroom_runtime.office.session import Session
+
+
+class Helping:
+    """What the tools about helpers need of one session.
+
+    Args:
+        life: The session's life.
+        session: The session.
+        room: Its room.
+    """
+
+    def __init__(self, life: "Life", session: "Session", room: "Room") -> None:
+        self._life, self._session, self._room = life, session, room
+
+    def _helpers(self) -> dict[str, Aide]:
+        definition = self._life.defined()
+        return dict(definition.helpers) if definition else {}
+
+    async def spawn(self, agent: str, message: str) -> dict[str, Any]:
+        """Start a child of a helper, and go on (M-100, M-101).
+
+        Raises:
+            ConfigError: Not a helper of this session's agent; names those it has.
+            TooManyHops, TooManySessions: Nothing is started.
+        """
+        helpers = self._helpers()
+        if (helper := helpers.get(agent)) is None:
+            raise ConfigError(
+                f"{agent!r} is no helper of yours; yours: {', '.join(helpers) or 'none'}.",
+                value=agent,
+            )
+        try:
+            child = await self._room.lineage.spawn(
+                self._session, helper, message, current_call().call
+            )
+        except TooManyHops as error:
+            self._refused(helper, error)
+            raise
+        return {"session": child.id, "name": child.name}
+
+    async def ask(self, helper: Aide, message: str) -> str:
+        """Ask a helper in a session of its own, which is closed when the call ends (M-104).
+
+        The caller may write to it meanwhile. A call that is tried again asks anew.
+
+        Raises:
+            AnswerFailed: It failed, was stopped, closed or capped, or cannot run here.
+            ConfigError, TooManyHops, TooManySessions: Nothing is started.
+        """
+        room, call = self._room, current_call().call
+        try:
+            child = await room.lineage.ask(self._session, helper, message, call)
+        except TooManyHops as error:
+            self._refused(helper, error)
+            raise
+        try:
+            mine = self._life.table.get(call)
+            if mine is not None and mine.tool == helper.tool:  # else a hook asks about another call
+                self._life.table.learn(call, child_session_id=child.id)
+            with room.wait_graph.waiting([Target(child.id)]):
+                return await _answer(child)
+        finally:
+            if not room.closed:
+                room.close_session(child)
+
+    def _refused(self, helper: Aide, error: TooManyHops) -> None:
+        name = self._session.name
+        self._life.report(
+            "hops", f"{name} was refused a session of {helper.slug}: {error}", to=helper.slug
+        )
+
+
+async def _answer(child: "Session") -> str:
+    """Return the final text of the child's first run; one that is paused goes on when resumed."""
+
+    def look() -> RunEnd | str | None:
+        end = next((e for e in child.life.ends if e.reason is not EndReason.PAUSED), None)
+        if child.closed and (end is None or end.reason not in ANSWERS):
+            return "it was closed"
+        if end is not None:
+            return end
+        if child.idle and child.status is not SessionStatus.PAUSED:
+            return why_not(child, "parent")
+        return None
+
+    found: RunEnd | str | None = await wait_until(look, child.life.bell)
+    if isinstance(found, RunEnd):
+        return answer_of(child, found).text
+    raise AnswerFailed(child.name, found or "nobody knows why")
