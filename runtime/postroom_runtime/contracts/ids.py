@@ -83,6 +83,16 @@ def approval_id(number: int) -> str:
     return f"ap-{number:04d}"
 
 
+def watch_id(number: int) -> str:
+    """Return the id of the room's ``number``-th watch, ``w-0001`` being the first."""
+    return f"w-{number:04d}"
+
+
+def timer_id(number: int) -> str:
+    """Return the id of the room's ``number``-th timer, ``t-0001`` being the first."""
+    return f"t-{number:04d}"
+
+
 def inbox_key(agent: str) -> SessionId:
     """Return the key under which the owner inbox of ``agent`` is stored."""
     return f"{OWNER_INBOX}@{agent}"

@@ -6,7 +6,7 @@ the loop, in commit order, by one hop for everything that is waiting.
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context
 
 from postroom_runtime.contracts.event import Event
@@ -25,6 +25,8 @@ class Delivery:
 
     def __init__(self) -> None:
         self.broadcast = Broadcast()
+        self.followers: Callable[[SessionId], Iterable[SessionId]] = lambda session: ()
+        """Whom what happens in a session may reach: rung with it, once its rows have been told."""
         self._bells: dict[SessionId, Bell] = {}
         self._room_bell = Bell()
         self._rows: deque[Row] = deque()
@@ -59,6 +61,10 @@ class Delivery:
             bell.ring()
         self._room_bell.ring()
 
+    def untold(self, session: SessionId) -> bool:
+        """Tell whether something that happened in ``session`` has not been told to the listeners."""
+        return any(row.session == session for row in tuple(self._rows))
+
     def hear(self, rows: Sequence[Row]) -> None:
         """Take rows just published: the listener of the store. Any thread; never blocks."""
         loop = self._loop
@@ -91,8 +97,9 @@ class Delivery:
             if self.broadcast.heard and (event := event_of(row)) is not None:
                 self.broadcast.publish(event)
         for session in touched:
-            if bell := self._bells.get(session):
-                bell.ring()
+            for rung in (session, *self.followers(session)):
+                if bell := self._bells.get(rung):
+                    bell.ring()
         self._room_bell.ring()
 
     def live(self, event: Event) -> None:

@@ -22,6 +22,7 @@ def close_session(room: "Room", session: "Session") -> None:
     if session.closed:
         return
     session.life.closing = True
+    room.timetable.end_with(session.id)
     if session.running:
         # Its own task stores the end of the run, then that it is closed.
         session.stop()

@@ -366,6 +366,8 @@ class Life:
             return False
         if self._executor is not None and self._executor.busy:
             return False
+        if self._room.watching.owes(self.state.id):
+            return False
         # An answered approval is about to let its call run.
         return self.closed or self.defined() is None or not self._orders()
 

@@ -1,16 +1,19 @@
 """What a session's model may call: its agent's tools, and Postroom's own that it may use."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from postroom_runtime.calls.tool import Tool
 from postroom_runtime.office.helping import Helping
 from postroom_runtime.office.reading import Reading
+from postroom_runtime.office.watch_verbs import watch_as
 from postroom_runtime.toolbox.call_tools import call_tools
 from postroom_runtime.toolbox.helper_tools import helper_tools
 from postroom_runtime.toolbox.mail_tools import mail_tools
 from postroom_runtime.toolbox.session_tools import session_tools
 from postroom_runtime.toolbox.waiting import Waits, wait_tool
+from postroom_runtime.toolbox.watch_tools import watch_tools
 
 if TYPE_CHECKING:
     from postroom_runtime.office.life import Life
@@ -64,4 +67,9 @@ class Offering:
             *call_tools(self._life.table, self._waits, lambda: self._life.executor),
             *session_tools(self._reading, self._helping if helpers else None),
             *helper_tools(helpers, self._helping),
+            *watch_tools(
+                self._room.watching,
+                self._session,
+                partial(watch_as, self._session, self._reading),
+            ),
         ]

@@ -18,6 +18,7 @@ from postroom_runtime.contracts.ids import (
     is_inbox_key,
     session_id,
     session_number,
+    timer_id,
 )
 from postroom_runtime.contracts.results import DrainResult, WaitResult
 from postroom_runtime.contracts.session_record import SessionRecord
@@ -32,20 +33,24 @@ from postroom_runtime.office.home import Home
 from postroom_runtime.office.housing import Housing
 from postroom_runtime.office.lineage import Lineage
 from postroom_runtime.office.mail_verbs import MailVerbs
+from postroom_runtime.office.numbers import Signatures
 from postroom_runtime.office.picture_verbs import PictureVerbs
 from postroom_runtime.office.recovery import recover, stored_approvals
 from postroom_runtime.office.roster import Roster
 from postroom_runtime.office.session import Session
 from postroom_runtime.office.session_verbs import SessionVerbs
 from postroom_runtime.office.spawning import spawn
+from postroom_runtime.office.timer_verbs import TimerVerbs
+from postroom_runtime.office.timers import Timetable
 from postroom_runtime.office.wait_graph import WaitGraph
 from postroom_runtime.office.waiting import Waiting
+from postroom_runtime.office.watch_verbs import WatchVerbs, watches_of
 from postroom_runtime.storage.protocol import Storage
 
 MAX_SESSIONS = 1000
 
 
-class Room(Housing, SessionVerbs, MailVerbs, ApprovalVerbs, PictureVerbs):
+class Room(Housing, SessionVerbs, MailVerbs, ApprovalVerbs, PictureVerbs, WatchVerbs, TimerVerbs):
     """A user's post office. Made by ``pr.open``; the notebook's own is ``pr.room()``.
 
     Args:
@@ -85,6 +90,11 @@ class Room(Housing, SessionVerbs, MailVerbs, ApprovalVerbs, PictureVerbs):
         """Open sessions beyond which agents spawn no more; the owner may."""
         self.owner_inbox = OwnerInbox(storage, now)
         self.approval_desk = ApprovalDesk(storage, now, stored_approvals(storage))
+        self.signatures = Signatures(storage)
+        self.watching = watches_of(self)
+        self.timetable = Timetable(
+            self.router, self.hop, self.task, lambda: timer_id(self.signatures.next("timer"))
+        )
         self.closed = False
         self._on_close = on_close
         self._home = Home(loop, context, self._moved_in, self._moved_out)
@@ -243,6 +253,8 @@ class Room(Housing, SessionVerbs, MailVerbs, ApprovalVerbs, PictureVerbs):
         if self.closed:
             return
         self.closed = True
+        self.watching.close()
+        self.timetable.close()
         for session in self._sessions.values():
             session.life.end()
         self._home.leave()
@@ -254,6 +266,8 @@ class Room(Housing, SessionVerbs, MailVerbs, ApprovalVerbs, PictureVerbs):
 
     def _moved_in(self, loop: asyncio.AbstractEventLoop) -> None:
         self.delivery.attach(loop, self.context)
+        self.watching.attach(loop, self.context)
+        self.timetable.attach(loop, self.context)
         for session in tuple(self._sessions.values()):
             session.life.start(loop)
 

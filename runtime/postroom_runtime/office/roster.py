@@ -14,7 +14,7 @@ from postroom_runtime.mail.foreign_inbox import check_reader
 from postroom_runtime.models.model import Model
 from postroom_runtime.models.resolve import resolve
 from postroom_runtime.models.script import Script
-from postroom_runtime.toolbox import call_tools, mail_tools, session_tools, waiting
+from postroom_runtime.toolbox import call_tools, mail_tools, session_tools, waiting, watch_tools
 from postroom_runtime.toolbox.helper_tools import PREFIX, Aide, read_helpers
 
 TOOLBOX_NAMES: tuple[str, ...] = (
@@ -22,6 +22,7 @@ TOOLBOX_NAMES: tuple[str, ...] = (
     *waiting.NAMES,
     *call_tools.NAMES,
     *session_tools.NAMES,
+    *watch_tools.NAMES,
 )
 
 
