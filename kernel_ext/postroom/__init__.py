@@ -71,10 +71,12 @@ if TYPE_CHECKING:
     from postroom_runtime.contracts.results import Answer, DrainResult, WaitResult, WokenBy
     from postroom_runtime.contracts.session_record import SessionStatus
     from postroom_runtime.contracts.turn import EndReason, Role, Turn, Usage
+    from postroom_runtime.mail.watches import Watch
     from postroom_runtime.models.script import call, say, script
     from postroom_runtime.office.room import Room
     from postroom_runtime.office.sequence_picture import Sequence
     from postroom_runtime.office.session import Session
+    from postroom_runtime.office.timers import Timer
 
 _FROM: Final = {
     "postroom.desk": ("NoRoom", "open", "room"),
@@ -141,10 +143,12 @@ _FROM: Final = {
     "postroom_runtime.contracts.results": ("Answer", "DrainResult", "WaitResult", "WokenBy"),
     "postroom_runtime.contracts.session_record": ("SessionStatus",),
     "postroom_runtime.contracts.turn": ("EndReason", "Role", "Turn", "Usage"),
+    "postroom_runtime.mail.watches": ("Watch",),
     "postroom_runtime.models.script": ("call", "say", "script"),
     "postroom_runtime.office.room": ("Room",),
     "postroom_runtime.office.sequence_picture": ("Sequence",),
     "postroom_runtime.office.session": ("Session",),
+    "postroom_runtime.office.timers": ("Timer",),
 }
 
 _MODULE: Final = {name: module for module, names in _FROM.items() for name in names}
@@ -202,6 +206,8 @@ __all__ = [  # noqa: RUF022 - what people use first stands first
     "Event",
     "EventKind",
     "Sequence",
+    "Watch",
+    "Timer",
     "SessionStatus",
     "PostroomError",
     "MailRefused",

@@ -3,6 +3,7 @@
 from typing import Final
 
 from postroom.grammar import Magic, Names, Option, Tail, Value
+from postroom.watch_grammar import UNWATCH, WATCH
 
 _MODEL = Option(
     name="model",
@@ -200,34 +201,6 @@ INTERRUPT: Final = Magic(
     example="%interrupt rev Use the staging data instead.",
 )
 
-WATCH: Final = Magic(
-    name="watch",
-    summary="Show a live view of a session here.",
-    options=(
-        Option(name="all", help="show the switchboard: every session in one view"),
-        Option(
-            name="into",
-            value=Value.TEXT,
-            shown="OTHER",
-            names=Names.SESSION,
-            help="forward its events into another session's mailbox instead",
-        ),
-        Option(
-            name="events",
-            value=Value.LIST,
-            shown="a,b",
-            names=Names.EVENT,
-            help="with --into: which events; default all",
-        ),
-        Option(name="tool", value=Value.TEXT, shown="GLOB", help="with --into: of which tools"),
-        Option(name="ttl", value=Value.NUMBER, shown="SECONDS", help="with --into: for how long"),
-    ),
-    tail=Tail.NAMES,
-    tail_shown="NAME",
-    tail_names=Names.SESSION,
-    example="%watch rev",
-)
-
 PAUSE: Final = Magic(
     name="pause",
     summary="Stop the run of sessions at the next receive point; mail is kept, calls go on.",
@@ -378,6 +351,7 @@ MAGICS: Final = (
     WAIT,
     INTERRUPT,
     WATCH,
+    UNWATCH,
     PAUSE,
     STOP,
     RESUME,

@@ -8,6 +8,7 @@ from postroom.grammar import Names
 from postroom.namespace import Scripts, public_names, tool_names
 from postroom_runtime.contracts.errors import PostroomError
 from postroom_runtime.contracts.event import EventKind
+from postroom_runtime.mail.watched import WATCHABLE
 from postroom_runtime.models.forms import PROVIDERS
 
 LATEST_CALLS = 50
@@ -35,7 +36,8 @@ class Directory:
             Names.APPROVAL: lambda: (waiting.id for waiting in self._desk.room.approvals()),
             Names.UNREAD_MAIL: self._unread,
             Names.UNTIL: lambda: chain(self._calls(), EventKind),
-            Names.EVENT: lambda: EventKind,
+            Names.EVENT: lambda: WATCHABLE,
+            Names.WATCH: lambda: (watch.id for watch in self._desk.room.watches()),
             Names.MODEL: self._models,
             Names.VARIABLE: lambda: public_names(self._desk.namespace),
         }

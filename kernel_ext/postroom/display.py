@@ -5,7 +5,7 @@ No times of day: a notebook that runs again shows the same. ``%mailsql`` has the
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from postroom.tables import Column, Grid
 from postroom_runtime.contracts.envelope import (
@@ -24,6 +24,8 @@ from postroom_runtime.contracts.envelope import (
     Withdraw,
 )
 from postroom_runtime.contracts.extra import Json
+
+T = TypeVar("T")
 
 
 class SessionLike(Protocol):
@@ -59,17 +61,21 @@ class SessionLike(Protocol):
         ...
 
 
-class Receipts(list[Receipt]):
-    """The receipts of mail to several recipients, one line each."""
+class Lines(list[T]):
+    """Records that show themselves in one line each."""
 
     def __repr__(self) -> str:
         return "\n".join(map(str, self))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        for at, receipt in enumerate(self):
+        for at, record in enumerate(self):
             if at:
                 printer.break_()
-            printer.text(str(receipt))
+            printer.text(str(record))
+
+
+class Receipts(Lines[Receipt]):
+    """The receipts of mail to several recipients."""
 
 
 # ── Sessions ──

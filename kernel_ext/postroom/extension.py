@@ -14,10 +14,12 @@ from postroom.magics.look_magics import LookMagics
 from postroom.magics.mail_magics import MailMagics
 from postroom.magics.room_magics import RoomMagics, greeting, ipykernel_version
 from postroom.magics.session_magics import SessionMagics
+from postroom.magics.watch_magics import WatchMagics
 
 _MAGICS: tuple[type[DeskMagics], ...] = (
     RoomMagics,
     SessionMagics,
+    WatchMagics,
     MailMagics,
     CallMagics,
     LookMagics,

@@ -23,6 +23,10 @@ class RoomStatus:
     """Running calls."""
     approvals: tuple[str, ...] = ()
     """Ids of the approvals that wait for an answer, oldest first."""
+    watches: int = 0
+    """Watches under way."""
+    timers: int = 0
+    """Timers under way."""
     agents: tuple[str, ...]
     kernel: str
     """What this kernel and its front end can do, in words."""
@@ -37,6 +41,8 @@ class RoomStatus:
             ("unread", f"{self.unread} mail" if self.unread else "none"),
             ("calls", f"{self.calls} running" if self.calls else "none running"),
             ("approvals", _waiting(self.approvals)),
+            *((("watches", f"{self.watches} under way (%watch)"),) if self.watches else ()),
+            *((("timers", f"{self.timers} under way"),) if self.timers else ()),
             ("agents", ", ".join(self.agents) or "none"),
             ("kernel", self.kernel),
         )

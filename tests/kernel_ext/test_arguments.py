@@ -19,9 +19,9 @@ from postroom.catalogue import (
     SPAWN,
     TRANSCRIPT,
     WAIT,
-    WATCH,
 )
 from postroom.grammar import Magic, Tail
+from postroom.watch_grammar import WATCH
 
 
 def test_the_first_word_that_is_no_option_begins_the_text() -> None:

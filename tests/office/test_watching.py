@@ -142,9 +142,9 @@ def test_m127_a_watch_ends_with_its_time() -> None:
 def test_m127_a_watch_ends_with_either_session(which: str) -> None:
     async def main(room: Room) -> None:
         _, ann = pair(room)
-        cat = room.spawn("echo", name="cat")
+        cat, dan = room.spawn("echo", name="cat"), room.spawn("echo", name="dan")
         room.watch(ann, into="bea")
-        kept = room.watch(cat, into="dan" if room.spawn("echo", name="dan") else "")
+        kept = room.watch(cat, into=dan)
         room.session(which).close()
         assert room.watches() == [kept]
         await ticks()

@@ -93,6 +93,8 @@ def room_status(desk: Desk) -> RoomStatus:
         unread=int(str(told["unread"])),
         calls=int(str(told["calls"])),
         approvals=tuple(approval.id for approval in room.approvals()),
+        watches=len(room.watches()),
+        timers=len(room.timers()),
         agents=tuple(agent.slug for agent in room.agents()),
         kernel=kernel_words(ipykernel_version(desk)),
     )

@@ -7,10 +7,10 @@ from IPython.core.magic import magics_class
 
 from postroom.arguments import Parsed
 from postroom.caller import Use, caller
-from postroom.catalogue import AGENT, CLOSE, PAUSE, RESUME, SPAWN, STOP, WATCH
+from postroom.catalogue import AGENT, CLOSE, PAUSE, RESUME, SPAWN, STOP
 from postroom.display import Receipts
 from postroom.grammar import Magic, Names, Value
-from postroom.magics.base import DeskMagics, NotYet, magic, say, usage
+from postroom.magics.base import DeskMagics, magic, say, usage
 from postroom.namespace import tools, variable
 from postroom_runtime.contracts.config import Agent
 from postroom_runtime.contracts.session_record import SessionStatus
@@ -102,19 +102,6 @@ class SessionMagics(DeskMagics):
             self.desk.show_view(session)
         # The view is what is displayed; the session is for whoever takes it.
         return session if looked.use is Use.KEPT else None
-
-    @magic(WATCH)
-    def watch(self, line: str, local_ns: Mapping[str, Any] | None = None) -> None:
-        """See ``catalogue.WATCH``."""
-        parsed = self.read(WATCH, line, local_ns)
-        for option in ("all", "into", "events", "tool", "ttl"):
-            if parsed.has(option):
-                raise NotYet(
-                    f"%watch --{option} is not in this version. "
-                    "%watch NAME shows one session; %sessions lists all of them."
-                )
-        for session in self._named(WATCH, parsed):
-            self.desk.show_view(session)
 
     @magic(PAUSE)
     def pause(self, line: str, local_ns: Mapping[str, Any] | None = None) -> Any:
