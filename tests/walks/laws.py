@@ -1,5 +1,6 @@
 """What must hold of every journal, whatever happened; pure."""
 
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -9,7 +10,11 @@ from postroom_runtime.contracts.call import Call, CallState
 from postroom_runtime.contracts.envelope import (
     AgentMessage,
     ContinuationResult,
+    Control,
     Envelope,
+    Pause,
+    Priority,
+    StopRun,
     ToolCallFinished,
     UserMessage,
 )
@@ -17,24 +22,25 @@ from postroom_runtime.contracts.event import Event, EventKind
 from postroom_runtime.contracts.ids import CallId, SessionId, is_inbox_key
 from postroom_runtime.contracts.journal import Row
 from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
-from postroom_runtime.contracts.turn import EndReason, Role, Turn
+from postroom_runtime.contracts.turn import EndReason, Provenance, Role, Turn
 
 PAYLOAD = re.compile(r"<<call_\d+#\w+>>")
 STATUS = "get-tool-call-status"
 
 
-def broken(rows: Sequence[Row], ran: Sequence[CallId]) -> list[str]:
+def broken(rows: Sequence[Row], ran: Sequence[CallId], *, died: bool = False) -> list[str]:
     """Return every law that a finished journal breaks, in words.
 
     Args:
         rows: The journal, whole.
         ran: The calls whose tool was begun, once for each time.
+        died: A kernel died on the way: what a step knew of its calls died with it.
     """
     by_session: dict[SessionId, list[Row]] = defaultdict(list)
     for row in rows:
         if not is_inbox_key(row.session):
             by_session[row.session].append(row)
-    found = [each for mine in by_session.values() for each in _of_a_session(mine)]
+    found = [each for mine in by_session.values() for each in _of_a_session(mine, died=died)]
     found += [f"{id} ran {times} times" for id, times in Counter(ran).items() if times > 1]
     return [*found, *_approved(rows, ran)]
 
@@ -48,11 +54,12 @@ def _approved(rows: Sequence[Row], ran: Sequence[CallId]) -> Iterable[str]:
             yield f"{approval.call} ran, and {approval.id} is {approval.state}"
 
 
-def _of_a_session(rows: Sequence[Row]) -> Iterable[str]:
+def _of_a_session(rows: Sequence[Row], *, died: bool) -> Iterable[str]:
     yield from _records(rows)
     yield from _calls(rows)
     yield from _reading(rows)
     yield from _payloads(rows)
+    yield from _placeholders(rows, died=died)
     yield from _runs(rows)
 
 
@@ -187,6 +194,48 @@ def _payloads(rows: Sequence[Row]) -> Iterable[str]:
             yield f"{payload} was never read"
         if told[payload] and any(at <= told[payload][0] for at in asked[payload]):
             yield f"{payload} was read by a status call in turn {asked[payload]} and again by mail"
+
+
+def _placeholders(rows: Sequence[Row], *, died: bool) -> Iterable[str]:
+    """A placeholder stands where one is due, says why, and never beside the result it stands for."""
+    calls = {row.record.id: row.record for row in rows if isinstance(row.record, Call)}
+    # Whoever was stopped, died, or cancels its calls when paused, answers them as they stand.
+    cut = died or any(
+        isinstance(row.record, Envelope)
+        and isinstance(row.record.body, Control)
+        and isinstance(row.record.body.message, (Pause, StopRun))
+        for row in rows
+    )
+    seen: set[int] = set()
+    for row in rows:
+        turn = row.record
+        if not isinstance(turn, Turn) or turn.index in seen:
+            continue  # what is amended later comes after the placeholders
+        seen.add(turn.index)
+        ended = {
+            each.body.call
+            for each in turn.mail
+            if isinstance(each.body, (ToolCallFinished, ContinuationResult))
+        }
+        urgent = any(each.priority is Priority.INTERRUPT for each in turn.mail)
+        forced = turn.provenance is Provenance.FINAL_ANSWER
+        for message in turn.results:
+            at_once = _attach_seconds(calls[message.call]) == 0
+            if message.state.final:
+                by_itself = message.state in (CallState.COMPLETED, CallState.FAILED)
+                if at_once and by_itself and not cut:
+                    yield f"{message.call} has no attach time and was answered in turn {turn.index}"
+                continue
+            if message.call in ended and not at_once:
+                yield f"{message.call} has a placeholder in turn {turn.index}, and its result"
+            why = json.loads(message.content).get("detached")
+            if why == "interrupted" and not urgent and not forced:
+                yield f"{message.call} was interrupted in turn {turn.index}, and by nothing in it"
+
+
+def _attach_seconds(call: Call) -> float | None:
+    seconds = ((call.policy or {}).get("disposition") or {}).get("attachSeconds")
+    return None if seconds is None else float(seconds)
 
 
 def _runs(rows: Sequence[Row]) -> Iterable[str]:

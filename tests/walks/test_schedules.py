@@ -28,7 +28,7 @@ FIRST = int(os.environ.get("WALKS_FROM", "0"))
 
 
 def _laws(walk: Walk) -> list[str]:
-    return broken(walk.rows, walk.ran)
+    return broken(walk.rows, walk.ran, died=walk.died)
 
 
 def _told(walk: Walk) -> str:

@@ -117,6 +117,8 @@ class Walk:
         """The calls whose tool was begun, in order."""
         self.rows: list[Row] = []
         """The journal at the end."""
+        self.died = False
+        """Whether a kernel died on the way."""
         self._of_before: set[CallId] = set()
         self._random = Random(plan.seed + 1)
         self._deaths = list(plan.deaths)
@@ -204,6 +206,7 @@ class Walk:
 
     def _bury(self) -> Sequence[Row]:
         self._deed(f"the kernel died at effect {self.storage.effects}")
+        self.died = True
         for check in self._checks:
             check.cancel()
         self._checks.clear()

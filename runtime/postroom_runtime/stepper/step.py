@@ -249,6 +249,8 @@ async def think(
         if not thinking.done():
             thinking.cancel()
             await asyncio.wait([thinking])
+            if not thinking.cancelled():
+                thinking.exception()  # it failed in the same breath; what it said is void either way
             host.live(EventKind.TEXT_DISCARDED)
 
 
