@@ -107,7 +107,8 @@ def status_words(head: Row) -> str:
 
 def facts(head: Row) -> list[str]:
     """Return the rest of a view's head: agent and model, unread, running calls, tokens."""
-    told = [f"{head['agent']} · {head['model']}" if head.get("model") else str(head["agent"])]
+    # A script is often called as its agent is: once is enough.
+    told = [" · ".join(dict.fromkeys(filter(None, (str(head["agent"]), head.get("model")))))]
     if head.get("unread"):
         told.append(f"{head['unread']} unread")
     if head.get("calls"):

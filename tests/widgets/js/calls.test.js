@@ -21,7 +21,7 @@ afterEach(() => {
 });
 
 const RUNNING = { ...HEAD, status: "running", turn: 2, calls: 1 };
-const named = (name) => el.querySelector(`[aria-label="${name}"]`);
+const named = (name) => el.querySelector(`[aria-label^="${name}"]`);
 const started = "2026-03-02T10:04:19Z";
 let version = 0;
 
@@ -197,6 +197,22 @@ test("the status says how many calls are waited for, and who waits for you", () 
   expect(el.querySelector(".head .st").className).toBe("st waiting");
 });
 
+test("two questions about one tool are told apart, by name and on a narrow page", () => {
+  const two = [1, 2].map((n) =>
+    call(`call_000${n}`, n, { ...ASKED, args: { target: "ab"[n - 1] }, o: [2, 2 ** 40 + n] }),
+  );
+  model.rows(two, { head: RUNNING });
+
+  const labels = [...el.querySelectorAll(".ask button")].map((one) => one.getAttribute("aria-label"));
+  expect(labels).toEqual([
+    'Approve run_tests target="a"',
+    'Deny run_tests target="a"',
+    'Approve run_tests target="b"',
+    'Deny run_tests target="b"',
+  ]);
+  expect(texts(el, ".call.asks .args")).toEqual(['target="a"', 'target="b"']);
+});
+
 // ── The running strip ──
 
 test("the strip names every open call and Show goes from one to the next", () => {
@@ -213,7 +229,7 @@ test("the strip names every open call and Show goes from one to the next", () =>
     { head: RUNNING },
   );
 
-  expect(texts(el, ".strip .one")).toEqual(["run_tests63 % · 0:41", "deploywaiting for you"]);
+  expect(texts(el, ".strip .one")).toEqual(["run_tests63 % · 0:41", 'deploysuite="fast"waiting for you']);
   el.querySelector(".strip .link").click();
   expect(document.activeElement.dataset.key).toBe("c:call_0001");
   el.querySelector(".strip .link").click();

@@ -47,7 +47,7 @@ function callLook(row) {
   }
 }
 
-function argumentLine(args) {
+export function argumentLine(args) {
   const line = Object.entries(args ?? {})
     .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
     .join("  ");
@@ -157,7 +157,8 @@ function ask(ctx, row, order) {
       ctx.denying.set(row.key, "");
       redraw("input");
     };
-    const named = (word) => ({ "aria-label": `${word} ${row.tool}`, disabled });
+    const what = `${row.tool} ${argumentLine(row.args)}`.trim(); // two of one tool differ in nothing else
+    const named = (word) => ({ "aria-label": `${word} ${what}`, disabled });
     return h(
       "div.ask",
       {},
@@ -227,7 +228,9 @@ export function call(ctx, row, order) {
   const line = work(ctx, row, order);
   const told = order?.words && h("div.hold.told", { "data-k": "now", role: "status" }, order.words);
   const name = { "aria-label": `call ${row.tool}, ${words}` };
-  const element = h("div.call", name, fold, line, callNote(ctx, row, order), told);
+  // What somebody is to say yes to is shown whole, however narrow the page.
+  const asks = row.state === "deferred" ? ".asks" : "";
+  const element = h(`div.call${asks}`, name, fold, line, callNote(ctx, row, order), told);
   // A report every moment must not take a button away from under somebody's finger.
   element.update = (next) => {
     if (!line || besides(next) !== besides(row)) return false;

@@ -43,6 +43,8 @@ export class Feed {
     );
     this.root.addEventListener("scroll", () => this.scrolled(), { passive: true });
     this.atEnd = true;
+    // Narrower rows are higher: whoever was at the end stays there.
+    if (globalThis.ResizeObserver) new ResizeObserver(() => this.settle()).observe(this.root);
     this.context = {
       ...actions,
       unfolded: new Set(),

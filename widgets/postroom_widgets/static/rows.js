@@ -185,9 +185,9 @@ function mark(ctx, row) {
   if (row.mark === "interrupt") {
     const n = row.detached ?? 0;
     const kept =
-      n > 0 && ` · ${plural(n, "attached call")} detached, ${n === 1 ? "keeps" : "keep"} running`;
+      n > 0 && `${plural(n, "attached call")} detached, ${n === 1 ? "keeps" : "keep"} running`;
     return line("now", icon("bolt", "fill"), `Interrupted by ${row.by}`, [
-      jump(ctx, ctx.mail(row.id), row.id),
+      h("span.opt", {}, jump(ctx, ctx.mail(row.id), row.id), kept && " · "),
       kept,
     ]);
   }

@@ -141,7 +141,7 @@ class View {
     if (this.status.textContent !== told) this.status.textContent = told;
     const number = (n, word) => h("span", {}, h("b", {}, n), ` ${word}`);
     this.stats.replaceChildren(
-      h("span.wide", {}, [head.agent, head.model].filter(Boolean).join(" · ")),
+      h("span.wide", {}, [...new Set([head.agent, head.model])].filter(Boolean).join(" · ")),
       ...(head.unread && !closed ? [number(head.unread, "unread")] : []),
       ...(head.calls && !closed ? [number(head.calls, head.calls === 1 ? "call" : "calls")] : []),
       ...(head.asks && !closed ? [number(head.asks, "for you")] : []),

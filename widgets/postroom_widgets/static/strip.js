@@ -1,6 +1,6 @@
 // Every call that has not ended, at the foot of the feed: those that go on alone scroll away.
 
-import { bar, elapsed, isOpen, lasts, share } from "./calls.js";
+import { argumentLine, bar, elapsed, isOpen, lasts, share } from "./calls.js";
 import { h, icon, plural, say } from "./kit.js";
 
 const SHOWN = 4;
@@ -29,7 +29,14 @@ export class Strip {
 
   one(row) {
     if (row.state === "deferred")
-      return h("span.one", {}, this.sign("now", "shield"), h("b", {}, row.tool), "waiting for you");
+      return h(
+        "span.one",
+        {},
+        this.sign("now", "shield"),
+        h("b", {}, row.tool),
+        h("span.args.clip", {}, argumentLine(row.args)),
+        "waiting for you",
+      );
     const known = share(row);
     return h(
       "span.one",
