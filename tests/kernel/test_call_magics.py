@@ -10,6 +10,7 @@ pytestmark = pytest.mark.kernel
 
 WORK = '''
 import asyncio
+import threading
 import postroom as pr
 
 async def bisect(steps: int) -> str:
@@ -17,6 +18,13 @@ async def bisect(steps: int) -> str:
     pr.progress(5, 8, "19 commits left")
     await asyncio.sleep(600)
     return "found"
+
+go = threading.Event()
+
+def grind() -> str:
+    """Work where nobody can stop it."""
+    go.wait(60)
+    return "ground"
 
 def deploy(target: str) -> str:
     """Deploy."""
@@ -29,12 +37,15 @@ def worker(turn):
     if "look" in turn.text:
         yield pr.call("bisect", steps=8)
         return "looked"
+    if "grind" in turn.text:
+        yield pr.call("grind")
+        return "over"
     if "deploy" in turn.text:
         yield pr.call("deploy", target="staging")
         return "asked"
     return f"read: {turn.text}"
 
-pr.room().define(pr.Agent("worker", model=worker, tools=[bisect, deploy], policy=pr.Policy(
+pr.room().define(pr.Agent("worker", model=worker, tools=[bisect, deploy, grind], policy=pr.Policy(
     rules=(
         pr.Rule(tool="bisect", disposition=pr.RunAsync(attach_seconds=0.1)),
         pr.Rule(tool="deploy", disposition=pr.Defer(reason="touches staging")),
@@ -76,6 +87,24 @@ def test_a_running_call_is_listed_and_cancelled_by_its_id(lab: Kernel) -> None:
     lab.good("%wait rev")
     assert "cancelled" in lab.good("%calls").text
     assert lab.good("%cancel call_0001").text == "call_0001 (bisect) has ended: cancelled.\n"
+
+
+def test_a_call_whose_thread_goes_on_after_it_was_cancelled_says_so_until_it_ends(
+    lab: Kernel,
+) -> None:
+    """M-73, M-77."""
+    lab.good("%send rev grind")
+    lab.good("%wait --for=tool.started\nawait asyncio.sleep(0.3)")
+    lab.good("%stop rev\n%wait rev")
+
+    listed = " ".join(lab.good("%calls").text.split())
+    assert "cancelled, still running" in listed
+    assert "its thread cannot be stopped and goes on" in listed
+    assert "what it returns is discarded" in listed
+
+    lab.good("go.set()\nawait asyncio.sleep(0.3)")
+    assert "still running" not in lab.good("%calls").text
+    assert "ground" not in lab.good("%transcript rev").text
 
 
 def test_a_gated_call_is_shown_where_one_looks_and_approved_with_other_arguments(
