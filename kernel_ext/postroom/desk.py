@@ -106,7 +106,9 @@ class Desk:
         self._room = room
         return room
 
-    def open_beside(self, path: object) -> Room:
+    def open_beside(
+        self, path: object, *, max_requests: int | None = None, max_tokens: int | None = None
+    ) -> Room:
         """Open a room that lives as the notebook's does, without making it the notebook's."""
         room = open_room(
             path,
@@ -114,6 +116,8 @@ class Desk:
             context=self.quiet,
             scripts=lambda: Scripts(self.namespace),
             find_tool=self._find_tool,
+            max_requests=max_requests,
+            max_tokens=max_tokens,
         )
         if self.in_kernel:
             room.view_factory = SessionView
@@ -247,16 +251,26 @@ def room() -> Room:
     return desk.room
 
 
-def open(path: object = MEMORY) -> Room:
+def open(
+    path: object = MEMORY, *, max_requests: int | None = None, max_tokens: int | None = None
+) -> Room:
     """Open a room: a DuckDB file, made when it is not there, or ``:memory:``.
 
     In a notebook with postroom loaded its sessions live as the notebook's do: what they print
     reaches no cell, their scripts and tools are found by name.
 
+    Args:
+        path: The file, or ``:memory:``.
+        max_requests: Model requests of all its sessions, in the life of the file; None: no limit.
+        max_tokens: Tokens, in and out, of all its sessions; None: no limit. A cap is not stored:
+            give it each time, or set ``room.max_requests`` and ``room.max_tokens``.
+
     Raises:
         RoomLocked: Another process has the file open.
         StoreFailed: The file cannot be opened, or is newer than this Postroom.
-        ConfigError: ``path`` is no path.
+        ConfigError: ``path`` is no path, or a cap is no whole number.
     """
     desk = current()
-    return open_room(path) if desk is None else desk.open_beside(path)
+    if desk is None:
+        return open_room(path, max_requests=max_requests, max_tokens=max_tokens)
+    return desk.open_beside(path, max_requests=max_requests, max_tokens=max_tokens)

@@ -27,6 +27,8 @@ class RoomStatus:
     """Watches under way."""
     timers: int = 0
     """Timers under way."""
+    spent: str = ""
+    """What was spent of the caps that are set, in words; '' when none is."""
     agents: tuple[str, ...]
     kernel: str
     """What this kernel and its front end can do, in words."""
@@ -43,6 +45,7 @@ class RoomStatus:
             ("approvals", _waiting(self.approvals)),
             *((("watches", f"{self.watches} under way (%watch)"),) if self.watches else ()),
             *((("timers", f"{self.timers} under way"),) if self.timers else ()),
+            *([("spent", self.spent)] if self.spent else []),
             ("agents", ", ".join(self.agents) or "none"),
             ("kernel", self.kernel),
         )
@@ -50,6 +53,21 @@ class RoomStatus:
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(repr(self))
+
+
+def spent_words(
+    requests: int, tokens: int, max_requests: int | None, max_tokens: int | None
+) -> str:
+    """Return what was spent of the caps that are set: ``3 of 10 requests (room.max_requests)``."""
+    told = (
+        (requests, max_requests, "requests", "room.max_requests"),
+        (tokens, max_tokens, "tokens", "room.max_tokens"),
+    )
+    return ", ".join(
+        f"{used} of {limit} {what} ({knob})"
+        for used, limit, what, knob in told
+        if limit is not None
+    )
 
 
 def _waiting(approvals: Sequence[str]) -> str:

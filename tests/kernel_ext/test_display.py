@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.display import Receipts, mail_grid, session_grid
-from postroom.reports import RoomStatus, SqlResult, human_size, sql_grid
+from postroom.reports import RoomStatus, SqlResult, human_size, spent_words, sql_grid
 from postroom.tables import TEXT_LINES, Column, Grid, Table, as_html, columns_of, plain, printable
 from postroom.transcripts import Transcript
 from postroom_runtime.contracts.call import (
@@ -326,3 +326,23 @@ def test_only_long_texts_of_a_query_are_broken() -> None:
         (False, True),
     ]
     assert sql_grid(["a", "b"], []).empty == "No rows. Columns: a, b."
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ((None, None), ""),
+        ((10, None), "3 of 10 requests (room.max_requests)"),
+        ((None, 500), "120 of 500 tokens (room.max_tokens)"),
+        ((10, 500), "3 of 10 requests (room.max_requests), 120 of 500 tokens (room.max_tokens)"),
+    ],
+)
+def test_what_a_room_spent_is_told_where_a_cap_is_set(
+    limits: tuple[int | None, int | None], words: str
+) -> None:
+    assert spent_words(3, 120, *limits) == words
+    status = RoomStatus(
+        path="r", size=None, sessions={}, unread=0, calls=0, spent=words, agents=(), kernel=""
+    )
+    assert (f"spent     {words}" in repr(status)) is bool(words)
+    assert ("spent" in repr(status)) is bool(words)

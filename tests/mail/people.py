@@ -26,12 +26,17 @@ class Person:
     hops: int = 0
     status: str = "idle"
     read: set[str] = field(default_factory=set)
+    why: str = ""
+    """Why its mail waits."""
 
     def has_read(self, other: str) -> bool:
         return other in self.read
 
     def status_words(self) -> str:
         return self.status
+
+    def waits(self, seq: int) -> str:
+        return self.why
 
 
 class Office:

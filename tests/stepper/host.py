@@ -25,6 +25,7 @@ from postroom_runtime.contracts.event import Event, EventKind
 from postroom_runtime.contracts.turn import Usage
 from postroom_runtime.models.model import Emit, Model, Prompt, Thought
 from postroom_runtime.signals.bell import Bell
+from postroom_runtime.stepper.spending import Cap, reached
 from postroom_runtime.stepper.state import SessionState
 
 Answer: TypeAlias = Callable[[Prompt, Emit], Awaitable[Thought]]
@@ -148,6 +149,10 @@ class FakeHost:
 
     def live(self, kind: EventKind, **data: Any) -> None:
         self.lived.append((kind, data))
+
+    def spending(self) -> Cap | None:
+        usage = self.state.record.usage + self.state.unbooked
+        return reached(usage, self.agent.max_requests, self.agent.max_tokens)
 
     def report(self, type: str, content: str, **metadata: Any) -> None:
         self.reports.append((type, content))

@@ -14,7 +14,7 @@ from postroom.catalogue import MAGICS, MAILSQL, POSTROOM
 from postroom.desk import Desk
 from postroom.magics.base import DeskMagics, NotYet, magic, say, usage
 from postroom.paths import MEMORY, shown
-from postroom.reports import RoomStatus, SqlResult
+from postroom.reports import RoomStatus, SqlResult, spent_words
 
 
 @magics_class
@@ -95,6 +95,12 @@ def room_status(desk: Desk) -> RoomStatus:
         approvals=tuple(approval.id for approval in room.approvals()),
         watches=len(room.watches()),
         timers=len(room.timers()),
+        spent=spent_words(
+            int(str(told["requests"])),
+            int(str(told["tokens"])),
+            room.max_requests,
+            room.max_tokens,
+        ),
         agents=tuple(agent.slug for agent in room.agents()),
         kernel=kernel_words(ipykernel_version(desk)),
     )

@@ -186,16 +186,8 @@ class AgentConfig(ModelKnobs, MailKnobs, CallKnobs, BudgetKnobs):
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            if not item.metadata.get("knob"):
-                continue
-            value = getattr(self, item.name)
-            if not item.metadata["check"](value):
-                unit = f" ({item.metadata['unit']})" if item.metadata["unit"] else ""
-                raise ConfigError(
-                    f"{item.name}={value!r}{unit} will not do: give {item.metadata['rule']}. "
-                    f"The default is {item.default!r}.",
-                    value=value,
-                )
+            if item.metadata.get("knob"):
+                check_knob(item.name, getattr(self, item.name))
 
     def knobs(self) -> dict[str, Any]:
         """Return the knobs whose values differ from their defaults, by name."""
@@ -204,6 +196,30 @@ class AgentConfig(ModelKnobs, MailKnobs, CallKnobs, BudgetKnobs):
             for f in fields(self)
             if f.metadata.get("knob") and getattr(self, f.name) != f.default
         }
+
+
+_KNOBS = {item.name: item for item in fields(AgentConfig) if item.metadata.get("knob")}
+
+
+def check_knob(name: str, value: object, called: str = "") -> None:
+    """Check a value by the rule of the knob ``name``.
+
+    Args:
+        name: Of an agent's knob.
+        value: What somebody wants it to be.
+        called: What to call it instead, where the knob is not an agent's.
+
+    Raises:
+        ConfigError: It breaks the rule; names both, and the default.
+    """
+    item = _KNOBS[name]
+    if not item.metadata["check"](value):
+        unit = f" ({item.metadata['unit']})" if item.metadata["unit"] else ""
+        raise ConfigError(
+            f"{called or name}={value!r}{unit} will not do: give {item.metadata['rule']}. "
+            f"The default is {item.default!r}.",
+            value=value,
+        )
 
 
 @dataclass(frozen=True)

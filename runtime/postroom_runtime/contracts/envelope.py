@@ -380,7 +380,7 @@ class Receipt:
         told = [self.recipient_status] if self.recipient_status else []
         if self.duplicate:
             told.append("sent before, not stored again")
-        if self.lowered:
+        if self.lowered and "interrupt lowered" not in self.note:
             told.append("interrupt lowered to normal")
         elif self.priority is Priority.INTERRUPT:
             told.append("interrupt")

@@ -32,7 +32,7 @@ from postroom_runtime.contracts.ids import (
     check_given_id,
     is_inbox_key,
 )
-from postroom_runtime.mail.permissions import may_interrupt, may_write, relation
+from postroom_runtime.mail.permissions import Relation, may_interrupt, may_write, relation
 from postroom_runtime.storage.protocol import Pending, Storage
 
 
@@ -92,6 +92,10 @@ class Member(Protocol):
         """Its status in words, as a receipt tells it."""
         ...
 
+    def waits(self, seq: int) -> str:
+        """Why its mail ``seq``, just accepted, waits; '' when nothing keeps it from being read."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letter:
@@ -119,11 +123,12 @@ class Posted:
         self._pending, self._member, self._note, self._gone = pending, member, note, gone
 
     def _whole(self, receipt: Receipt) -> Receipt:
+        told = (self._note, receipt.note, self._member.waits(receipt.seq))
         return replace(
             receipt,
             name=self._member.name,
             recipient_status=self._member.status_words(),
-            note=self._note or receipt.note,
+            note="; ".join(filter(None, told)),
         )
 
     def result(self, timeout: float | None = None) -> Receipt:
@@ -279,10 +284,11 @@ class Router:
             max_hops=sender.max_mail_hops,
             id=letter.id,
             lowered=lowered,
+            note=_lowered(sender, member, kin) if lowered else "",
         )
 
-    def relation(self, sender: SessionId, recipient: SessionId) -> Any:
-        """Return what ``recipient`` is to ``sender`` (a ``permissions.Relation``)."""
+    def relation(self, sender: SessionId, recipient: SessionId) -> Relation:
+        """Return what ``recipient`` is to ``sender``."""
         return relation(sender, recipient, self._parents())
 
     def _parents(self) -> dict[SessionId, SessionId | None]:
@@ -341,6 +347,14 @@ class Router:
         """Send the runtime's own mail, already stamped, to a registered session."""
         member = self._members[outgoing.session]
         return Posted(self._storage.accept((outgoing,))[0], member)
+
+
+def _lowered(sender: Member, member: Member, kin: Relation) -> str:
+    scope = sender.interrupt_scope
+    return (
+        f"interrupt lowered: interrupt_scope {scope!r} of {sender.name} "
+        f"does not reach {member.name} ({kin})"
+    )
 
 
 def _body(

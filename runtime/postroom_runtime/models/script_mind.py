@@ -1,10 +1,11 @@
 """A script at work in one run: entered once per model turn, its generator kept in between."""
 
+import asyncio
 import contextlib
 import inspect
 import logging
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import anyio.lowlevel
@@ -48,6 +49,7 @@ class ScriptMind:
         self._asked = 0
         self._asked_one = False
         self._busy = False
+        self._cut = 0
 
     async def think(self, prompt: Prompt, emit: Emit) -> Thought:
         """Let the script answer ``prompt``.
@@ -64,18 +66,21 @@ class ScriptMind:
             raise RuntimeError(f"script {self._name!r} would be entered twice in one run")
         self._busy = True
         try:
-            return await self._think(prompt, emit)
-        except BaseException:
+            thought = await self._think(prompt, emit)
+        except BaseException as error:
+            self._cut += isinstance(error, asyncio.CancelledError)
             # Also when cancelled: the next mail calls the script anew (no half-done generator).
             self._let_go()
             raise
         finally:
             self._busy = False
+        usage, self._cut = thought.usage + Usage(requests=self._cut), 0
+        return replace(thought, usage=usage)
 
     @property
     def owed(self) -> Usage:
-        """Return nothing: a script that was cut has cost nothing."""
-        return Usage()
+        """The requests that were cut: a script is paid for as a provider's model is."""
+        return Usage(requests=self._cut)
 
     def close(self) -> None:
         """End the script's generator, if one waits; the next run calls the script anew."""

@@ -45,6 +45,7 @@ from postroom_runtime.signals.bell import Bell, wait_until
 from postroom_runtime.stepper.loop import Run
 from postroom_runtime.stepper.receive_points import cancels, released, starts_run
 from postroom_runtime.stepper.resting import settle, unsettled
+from postroom_runtime.stepper.spending import Cap
 from postroom_runtime.stepper.state import SessionState
 
 if TYPE_CHECKING:
@@ -227,11 +228,15 @@ class Life:
                 Event(kind=kind, seq=delivery.last, session=self.state.id, at=at, data=data)
             )
 
-    def report(self, type: str, content: str, **metadata: Any) -> None:
-        """Write an entry in the owner inbox of its agent."""
+    def spending(self) -> Cap | None:
+        """The spending cap that it, or its room, has reached; None while it may ask its model."""
+        return self._room.spending_cap(self)
+
+    def report(self, type: str, content: str, *, id: str | None = None, **metadata: Any) -> None:
+        """Write an entry in the owner inbox of its agent; an ``id`` writes it once."""
         record = self.state.record
         facts = {"session": record.id, "session_name": record.name, **metadata}
-        self._room.owner_inbox.write(record.agent, content, type=type, metadata=facts)
+        self._room.owner_inbox.write(record.agent, content, type=type, metadata=facts, id=id)
 
     def failed_to_parent(self, error: str) -> None:
         """Tell its parent, by mail, that it failed."""

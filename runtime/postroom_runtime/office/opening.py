@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from postroom_runtime.calls.tool import Tool
+from postroom_runtime.contracts.config import check_knob
 from postroom_runtime.contracts.errors import ConfigError
 from postroom_runtime.models.script import Script
 from postroom_runtime.office.room import Room
@@ -27,6 +28,8 @@ def open_room(
     scripts: Callable[[], Mapping[str, Script]] = dict,
     find_tool: Callable[[str], Tool | None] = lambda name: None,
     now: Callable[[], datetime] = utc_now,
+    max_requests: int | None = None,
+    max_tokens: int | None = None,
 ) -> Room:
     """Open a room; a path that this process has open already gives that room.
 
@@ -37,12 +40,32 @@ def open_room(
         scripts: Looks up scripts by name.
         find_tool: Looks up tools by name.
         now: Its clock; a test may set it.
+        max_requests: Model requests of all its sessions; None leaves the cap of an open room.
+        max_tokens: Tokens of all its sessions; None leaves the cap of an open room.
 
     Raises:
         RoomLocked: Another process has the file open.
         StoreFailed: The file cannot be opened, or is newer than this Postroom.
-        ConfigError: ``path`` is no path.
+        ConfigError: ``path`` is no path, or a cap is no whole number.
     """
+    caps = {"max_requests": max_requests, "max_tokens": max_tokens}
+    for name, value in caps.items():
+        check_knob(name, value)  # before anything is opened
+    room = _opened(path, loop, context, scripts, find_tool, now)
+    for name, value in caps.items():
+        if value is not None:
+            setattr(room, name, value)
+    return room
+
+
+def _opened(
+    path: object,
+    loop: asyncio.AbstractEventLoop | None,
+    context: Context | None,
+    scripts: Callable[[], Mapping[str, Script]],
+    find_tool: Callable[[str], Tool | None],
+    now: Callable[[], datetime],
+) -> Room:
     if not isinstance(path, (str, Path)) or not str(path):
         raise ConfigError(f"path={path!r} is no room: give a file or ':memory:'.", value=path)
     if str(path) == MEMORY:

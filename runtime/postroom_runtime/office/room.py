@@ -21,7 +21,7 @@ from postroom_runtime.contracts.ids import (
     timer_id,
 )
 from postroom_runtime.contracts.results import DrainResult, WaitResult
-from postroom_runtime.contracts.session_record import SessionRecord
+from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
 from postroom_runtime.mail.approvals import ApprovalDesk
 from postroom_runtime.mail.delivery import Delivery
 from postroom_runtime.mail.owner_inbox import OwnerInbox
@@ -40,6 +40,7 @@ from postroom_runtime.office.roster import Roster
 from postroom_runtime.office.session import Session
 from postroom_runtime.office.session_verbs import SessionVerbs
 from postroom_runtime.office.spawning import spawn
+from postroom_runtime.office.spending import SpendingVerbs
 from postroom_runtime.office.timer_verbs import TimerVerbs
 from postroom_runtime.office.timers import Timetable
 from postroom_runtime.office.wait_graph import WaitGraph
@@ -50,7 +51,16 @@ from postroom_runtime.storage.protocol import Storage
 MAX_SESSIONS = 1000
 
 
-class Room(Housing, SessionVerbs, MailVerbs, ApprovalVerbs, PictureVerbs, WatchVerbs, TimerVerbs):
+class Room(
+    Housing,
+    SessionVerbs,
+    MailVerbs,
+    ApprovalVerbs,
+    PictureVerbs,
+    WatchVerbs,
+    TimerVerbs,
+    SpendingVerbs,
+):
     """A user's post office. Made by ``pr.open``; the notebook's own is ``pr.room()``.
 
     Args:
@@ -239,10 +249,13 @@ class Room(Housing, SessionVerbs, MailVerbs, ApprovalVerbs, PictureVerbs, WatchV
         return self.storage.sql(query)
 
     def describe(self) -> dict[str, object]:
-        """Return what ``%postroom status`` shows: path, size, sessions, unread, running calls."""
+        """Return what ``%postroom status`` shows: path, size, what was spent, sessions, unread, calls."""
         sessions = self.sessions(hidden=True)
+        usage = self.usage
         return {
             **self.storage.describe(),
+            "requests": usage.requests,
+            "tokens": usage.input_tokens + usage.output_tokens,
             "sessions": len(sessions),
             "unread": sum(session.unread for session in sessions),
             "calls": sum(len(session.life.table.open_calls()) for session in sessions),
@@ -287,7 +300,9 @@ class Room(Housing, SessionVerbs, MailVerbs, ApprovalVerbs, PictureVerbs, WatchV
         return session is not None and session.life.table is call.table
 
     def counted(self, record: SessionRecord) -> None:
-        """Count a stored session and its calls, so that new ids go on from there."""
+        """Count a stored session and its calls, so that new ids go on from there, and its usage."""
+        if record.status is SessionStatus.CLOSED:
+            self._past = self._past + record.usage
         if not is_inbox_key(record.id):
             # A number whose session could not be stored is a gap, which no count knows of.
             self._session_numbers = max(self._session_numbers + 1, session_number(record.id))

@@ -26,6 +26,7 @@ from postroom_runtime.contracts.turn import EndReason, Turn, Usage
 from postroom_runtime.mail.journal_events import event_of
 from postroom_runtime.mail.mailbox import Mailbox
 from postroom_runtime.office.life import Life
+from postroom_runtime.stepper.reasons import why_it_waits
 from postroom_runtime.stepper.receive_points import renders
 from postroom_runtime.stepper.withdrawal import without_withdrawn
 
@@ -155,6 +156,31 @@ class Session:
         if self.needs:
             return f"{self.record.status} (needs agent {self.needs})"
         return str(self.status)
+
+    def waits(self, seq: int) -> str:
+        """Return why its mail ``seq`` waits and what would get it read; '' when it is read by itself.
+
+        What is known just after the mail was accepted: a run under way may still end without it.
+        """
+        state, definition = self.life.state, self.life.defined()
+        mail = next((e for e in self.mailbox.unread(self.cursor) if e.seq == seq), None)
+        if mail is None or self.closed:
+            return ""
+        if definition is None:
+            return f"waits: {self.name} needs agent {self.agent}: run its cell"
+        cap = self.life.spending()
+        if cap is None and (self.life.running or self.life.runnable()):
+            return ""
+        agent = definition.agent
+        return why_it_waits(
+            self.record,
+            mail,
+            state.placeholders,
+            agent.wake_on,
+            self.life.kind_of,
+            agent.resume_on_any_mail,
+            cap,
+        )
 
     # ── mail ──
 

@@ -204,6 +204,8 @@ def why_not(session: "Session", sender: str = "user") -> str:
         return "it is paused; the question waits for %resume"
     if status is SessionStatus.FAILED:
         return f"it failed: {session.error.splitlines()[0] if session.error else ''}"
+    if (cap := session.life.spending()) is not None:
+        return f"{cap.words(session.name, session.agent)}; the question waits"
     if sender not in session.life.definition().wake_on:
         return f"its wake_on has no {sender!r} ({', '.join(WAKE_KINDS)}); the question waits"
     return "it did not run"
@@ -238,4 +240,6 @@ def _trouble(session: "Session") -> str:
         )
     if session.status is SessionStatus.FAILED and session.error:
         return f"{session.name} failed: {session.error.splitlines()[0]}"
+    if session.status is SessionStatus.CAPPED and (cap := session.life.spending()) is not None:
+        return cap.words(session.name, session.agent)
     return ""

@@ -1,6 +1,5 @@
 """Step until there is nothing left to do: one run of a session, from its first mail to its end."""
 
-import contextlib
 import logging
 import traceback
 from collections.abc import Mapping, Sequence
@@ -10,18 +9,20 @@ from typing import Any
 from postroom_runtime.calls.tool import Tool
 from postroom_runtime.contracts.call import ToolMessage
 from postroom_runtime.contracts.envelope import Envelope
-from postroom_runtime.contracts.errors import ModelError, PostroomError, StoreFailed
+from postroom_runtime.contracts.errors import ModelError, PostroomError
 from postroom_runtime.contracts.event import EventKind
-from postroom_runtime.contracts.journal import Record
 from postroom_runtime.contracts.session_record import SessionStatus
-from postroom_runtime.contracts.turn import EndReason, Provenance, Role, Turn, Usage
-from postroom_runtime.models.model import Mind, Model, Thought
+from postroom_runtime.contracts.turn import EndReason, Provenance, Role, Turn
+from postroom_runtime.models.model import Thought
 from postroom_runtime.signals.bell import wait_until
+from postroom_runtime.stepper.asking import Asking
 from postroom_runtime.stepper.attending import attend
 from postroom_runtime.stepper.budget import EXTENSIONS_SPENT, Budget
+from postroom_runtime.stepper.ending import Ending
 from postroom_runtime.stepper.folding import Detached, Folded, fold, shown_in_full
 from postroom_runtime.stepper.receive_points import halts, is_human, released, renders
 from postroom_runtime.stepper.rendering import render
+from postroom_runtime.stepper.spending import Capped
 from postroom_runtime.stepper.step import (
     Halted,
     Host,
@@ -55,7 +56,8 @@ class Run:
     def __init__(self, host: Host) -> None:
         self.host = host
         self.budget = Budget(limit=1)
-        self._mind: tuple[Model, Mind] | None = None
+        self._asking = Asking(host)
+        self._ending = Ending(host, self._asking, lambda: self.budget)
         self._told_refusal = False
 
     async def run(self) -> None:
@@ -72,12 +74,14 @@ class Run:
             await self.halt()
         except Halted:
             await self.halt()
+        except Capped as reached:
+            await self._ending.by_spending(reached.cap)
         except PostroomError as error:
-            await self._fail(error, "")
+            await self._ending.by_failure(error, "")
         except Exception as error:  # a script may raise anything: the session fails, not the room
-            await self._fail(error, traceback.format_exc())
+            await self._ending.by_failure(error, traceback.format_exc())
         finally:
-            self._close_mind()
+            self._asking.close()
 
     async def _rounds(self) -> None:
         starts, nudge = True, False
@@ -93,12 +97,15 @@ class Run:
             thought = await self._think(tools)
             self.budget = self.budget.took_round()
             if forced:
-                await self._end_capped(self._turn(thought, EndReason.BUDGET, calls=False), thought)
+                await self._ending.by_rounds(
+                    self._turn(thought, EndReason.BUDGET, calls=False), **self._spent(thought)
+                )
                 return
             nudge = False
             if thought.calls:
                 turn = self._turn(thought)
                 works = await store_calling_turn(self.host, turn, tools, **self._spent(thought))
+                self._asking.booked()
                 detached = await attend(self.host, works)
                 await self._pump()
             elif await self._answered(thought):
@@ -110,8 +117,9 @@ class Run:
         while True:
             try:
                 # Once the rounds are used up nothing cuts the last answer, or it is asked for for ever.
-                return await think(self.host, self._mind_now(), tools, uncut=self.budget.spent)
+                return await think(self.host, self._asking.mind(), tools, uncut=self.budget.spent)
             except Interrupted:
+                self._asking.was_cut()
                 # Each amendment is a request that is paid for: a round, or interrupts spend for ever.
                 self.budget = self.budget.took_round()
                 await self._amend()
@@ -123,6 +131,7 @@ class Run:
 
         Raises:
             Halted: An order to end the run is among it; nothing of it is read yet.
+            Capped: There is no request left to ask it with; nothing of it is read.
         """
         host, state = self.host, self.host.state
         head = state.head
@@ -130,6 +139,9 @@ class Run:
         folded = self._fold(state.unread(), (), running=True)
         if folded.halt:
             raise Halted
+        if (cap := host.spending()) is not None:
+            raise Capped(cap)
+        self._asking.announce()
         if head is None or not folded.mail:
             return
         if folded.human:
@@ -169,30 +181,36 @@ class Run:
         if folded.halt is not None:
             await self.halt(detached, running=not starts)
             return False
-        limit = host.definition().max_autonomous_rounds
-        if not folded.human and state.record.rounds_since_human >= limit:
-            await self._cap()
-            return False
-        if folded.human and not starts:
-            self._extend()
-        asks, injected, provenance = True, "", None
+        injected, provenance = "", None
         if forced:
             injected = WRAP_UP.format(limit=self.budget.limit)
             provenance = Provenance.FINAL_ANSWER
         elif nudge and not folded.mail:
             injected, provenance = CONTINUE, Provenance.CONTINUATION
+        asks = bool(folded.mail or results or injected or state.unanswered)
+        if asks:
+            limit = host.definition().max_autonomous_rounds
+            alone = state.record.rounds_since_human >= limit
+            if alone and not any(is_human(envelope) for envelope in waiting):
+                await self._ending.by_autonomy()
+                return False
+            if (cap := host.spending()) is not None:
+                await self._ending.by_spending(cap)
+                return False
+            self._asking.announce()
+        if folded.human and not starts:
+            self._extend()
         changes: dict[str, Any] = {"status": SessionStatus.RUNNING, "end_reason": None, "error": ""}
         if folded.mail or results or injected:
             rows, read = user_turn(
                 host, folded, results, starts=starts, injected=injected, provenance=provenance
             )
             await state.commit(*rows, cursor=folded.cursor, **changes, **read)
-        elif state.unanswered:
+        elif asks:
             # Resumed, or asked again after a failure: the last user turn still waits for an answer.
             started = state.event(EventKind.RUN_STARTED, turn=state.record.turns)
             await state.commit(started, cursor=folded.cursor, **changes)
         else:
-            asks = False
             await state.commit(cursor=folded.cursor, status=SessionStatus.IDLE)
         for release in folded.releases:
             host.release(release)
@@ -223,21 +241,6 @@ class Run:
 
     # ── thinking ──
 
-    def _mind_now(self) -> Mind:
-        model = self.host.model()
-        if self._mind is None or self._mind[0] is not model:
-            self._close_mind()
-            self._mind = (model, model.begin(self.host.state.id))
-        return self._mind[1]
-
-    def _owed(self) -> Usage:
-        return self._mind[1].owed if self._mind is not None else Usage()
-
-    def _close_mind(self) -> None:
-        if self._mind is not None:
-            self._mind[1].close()
-            self._mind = None
-
     def _turn(self, thought: Thought, end: EndReason | None = None, *, calls: bool = True) -> Turn:
         return Turn(
             index=self.host.state.next_index,
@@ -252,7 +255,7 @@ class Run:
     def _spent(self, thought: Thought) -> dict[str, Any]:
         record = self.host.state.record
         return {
-            "usage": record.usage + thought.usage,
+            "usage": record.usage + thought.usage + self._asking.left,
             "rounds_since_human": record.rounds_since_human + 1,
         }
 
@@ -269,17 +272,21 @@ class Run:
         waiting = [e for e in state.unread() if renders(e, state.placeholders)]
         if not thought.text.strip() or (waiting and not self.budget.spent):
             await state.commit(self._turn(thought), **self._spent(thought))
+            self._asking.booked()
             return False
         if waiting and not any(is_human(e) for e in waiting):
             # The budget is spent and only agents and tools still talk: they start no fresh one.
-            await self._end_capped(self._turn(thought, EndReason.BUDGET), thought)
+            await self._ending.by_rounds(
+                self._turn(thought, EndReason.BUDGET), **self._spent(thought)
+            )
             return True
         if self.host.table.open_calls() and not self.budget.spent:
             turn = self._turn(thought)
             await state.commit(turn, status=SessionStatus.WAITING, **self._spent(thought))
+            self._asking.booked()
             return await self._linger()
         turn = self._turn(thought, EndReason.ANSWER)
-        await self._end(EndReason.ANSWER, SessionStatus.IDLE, turn, **self._spent(thought))
+        await self._ending.end(EndReason.ANSWER, SessionStatus.IDLE, turn, **self._spent(thought))
         return True
 
     async def _linger(self) -> bool:
@@ -304,54 +311,10 @@ class Run:
         await self._pump()
         if look() == "mail":
             return False
-        await self._end(EndReason.ANSWER, SessionStatus.IDLE)
+        await self._ending.end(EndReason.ANSWER, SessionStatus.IDLE)
         return True
 
     # ── the end ──
-
-    async def _end(
-        self, reason: EndReason, status: SessionStatus, *rows: Record, **changes: Any
-    ) -> None:
-        state = self.host.state
-        turns = sum(isinstance(row, Turn) for row in rows)
-        changes.setdefault("usage", state.record.usage + self._owed())
-        stopped = state.event(
-            EventKind.RUN_STOPPED,
-            reason=reason,
-            rounds=self.budget.rounds,
-            turn=state.record.turns + turns,
-        )
-        await state.commit(*rows, stopped, status=status, end_reason=reason, **changes)
-
-    async def _end_capped(self, turn: Turn, thought: Thought) -> None:
-        cursor = self.host.state.record.cursor
-        await self._end(
-            EndReason.BUDGET,
-            SessionStatus.CAPPED,
-            turn,
-            waterline=cursor,
-            **self._spent(thought),
-        )
-        name = self.host.state.record.name
-        end = "its last answer was forced" if turn.text.strip() else "it ended without an answer"
-        self.host.report(
-            "budget",
-            f"{name} used its {self.budget.limit} rounds; {end}. Write to it to let it go on.",
-            limit=self.budget.limit,
-            knob="max_iterations",
-        )
-
-    async def _cap(self) -> None:
-        record = self.host.state.record
-        limit = self.host.definition().max_autonomous_rounds
-        await self._end(EndReason.CAPPED, SessionStatus.CAPPED, waterline=record.cursor)
-        self.host.report(
-            "budget",
-            f"{record.name} took {record.rounds_since_human} rounds with no word from you and was "
-            "stopped. Write to it to let it go on.",
-            limit=limit,
-            knob="max_autonomous_rounds",
-        )
 
     async def halt(self, detached: Detached | None = None, *, running: bool = True) -> None:
         """End the run at a Pause or StopRun: all mail before it is in a stored turn (M-82…M-86)."""
@@ -373,28 +336,9 @@ class Run:
         )
         changes |= {"cursor": folded.cursor, "waterline": folded.cursor}
         if running:
-            await self._end(reason, status, *rows, **changes)
+            await self._ending.end(reason, status, *rows, **changes)
         else:
             await state.commit(*rows, status=status, end_reason=reason, **changes)
         if not cancels:
             for release in folded.releases:
                 self.host.release(release)
-
-    async def _fail(self, error: BaseException, trace: str) -> None:
-        host, state = self.host, self.host.state
-        with contextlib.suppress(StoreFailed):
-            await host.executor.cancel_all()
-        line = (
-            str(error) if isinstance(error, PostroomError) else f"{type(error).__name__}: {error}"
-        )
-        failed = state.event(EventKind.SESSION_FAILED, error=line, traceback=trace)
-        last = state.unread()[-1:]
-        await self._end(
-            EndReason.FAILED,
-            SessionStatus.FAILED,
-            failed,
-            error="\n\n".join(filter(None, (line, trace))),
-            waterline=last[0].seq if last else state.record.cursor,
-        )
-        host.report("failed", f"{state.record.name} failed: {line}", error=line, traceback=trace)
-        host.failed_to_parent(line)

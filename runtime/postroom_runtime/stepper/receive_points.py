@@ -124,16 +124,19 @@ def starts_run(
 ) -> bool:
     """Tell whether a session at rest has a reason to run (M-93): R2 with no run.
 
-    A stored, stopped or capped session needs a word from its owner that is newer than its waterline, a failed
-    one any waking mail that is; a paused one needs Resume, or, by a knob, any waking mail that is. Mail that does not wake waits and is read
-    with what does (M-96).
+    A stored, stopped or capped session needs a word from its owner that is newer than its waterline,
+    a failed one any waking mail that is; a paused one needs Resume, or, by a knob, any waking mail
+    that is. A Resume older than the waterline had its chance. Mail that does not wake waits and is
+    read with what does (M-96).
     """
     status = record.status
     if status is SessionStatus.CLOSED:
         return False
     for envelope in unread:
-        if resumes(envelope) and (
-            status is not SessionStatus.IDLE or record.end_reason is EndReason.STOPPED
+        if (
+            resumes(envelope)
+            and (status is not SessionStatus.IDLE or record.end_reason is EndReason.STOPPED)
+            and envelope.seq > record.waterline
         ):
             return True
         if not renders(envelope, placeholders):

@@ -11,7 +11,7 @@ from postroom_runtime.contracts.event import Event, EventKind
 from postroom_runtime.contracts.ids import CallId, SessionId
 from postroom_runtime.contracts.journal import Record
 from postroom_runtime.contracts.session_record import SessionRecord
-from postroom_runtime.contracts.turn import Role, Turn
+from postroom_runtime.contracts.turn import Role, Turn, Usage
 from postroom_runtime.stepper.withdrawal import without_withdrawn
 from postroom_runtime.storage.protocol import Committed, Pending, Storage
 
@@ -43,6 +43,8 @@ class SessionState:
         """Calls whose tool message said that they still run: their results come as mail."""
         self.read: set[CallId] = set()
         """Calls whose result a status call has shown in full: their mail is one line."""
+        self.unbooked = Usage()
+        """What it has spent that its record does not tell yet: the request under way, those cut."""
         self.now = now
         self._storage, self._changed = storage, changed
         self._reserved = record

@@ -25,6 +25,7 @@ from postroom_runtime.stepper.receive_points import (
     silent_prefix,
     stops,
 )
+from postroom_runtime.stepper.spending import Cap
 from postroom_runtime.stepper.state import SessionState
 
 
@@ -90,8 +91,12 @@ class Host(Protocol):
         """Tell the listeners something that is never stored."""
         ...
 
-    def report(self, type: str, content: str, **metadata: Any) -> None:
-        """Write an entry in the owner inbox of its agent."""
+    def spending(self) -> Cap | None:
+        """The spending cap that it, or its room, has reached; None while it may ask its model."""
+        ...
+
+    def report(self, type: str, content: str, *, id: str | None = None, **metadata: Any) -> None:
+        """Write an entry in the owner inbox of its agent; an ``id`` writes it once."""
         ...
 
     def failed_to_parent(self, error: str) -> None:
