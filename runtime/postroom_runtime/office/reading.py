@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from postroom_runtime.contracts.envelope import Envelope
 from postroom_runtime.contracts.errors import ConfigError, NotReadable, UnknownRecipient
-from postroom_runtime.contracts.ids import SessionId
+from postroom_runtime.contracts.ids import SessionId, is_inbox_key
 from postroom_runtime.contracts.journal import RowKind
 from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
 from postroom_runtime.contracts.turn import Role, Turn
@@ -72,7 +72,7 @@ class Reading:
 
     def _seen(self) -> dict[SessionId, tuple[SessionRecord, Relation]]:
         """Return whom it sees, closed ones too, oldest first, each with what it is to the reader."""
-        records = {i: r for i, r in self._storage.records().items() if r.max_unread is not None}
+        records = {i: r for i, r in self._storage.records().items() if not is_inbox_key(i)}
         parents = {id: record.parent for id, record in records.items()}
         me, scope = self._reader, self._reader.mail_scope
         seen = {}
