@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
     from postroom_runtime.office.sequence_picture import Sequence
     from postroom_runtime.office.session import Session
+    from postroom_runtime.office.stepping import StepResult
     from postroom_runtime.office.timers import Timer
 
 _FROM: Final = {
@@ -148,6 +149,7 @@ _FROM: Final = {
     "postroom_runtime.office.room": ("Room",),
     "postroom_runtime.office.sequence_picture": ("Sequence",),
     "postroom_runtime.office.session": ("Session",),
+    "postroom_runtime.office.stepping": ("StepResult",),
     "postroom_runtime.office.timers": ("Timer",),
 }
 
@@ -173,6 +175,7 @@ __all__ = [  # noqa: RUF022 - what people use first stands first
     "WokenBy",
     "Answer",
     "DrainResult",
+    "StepResult",
     "Envelope",
     "UserMessage",
     "AgentMessage",

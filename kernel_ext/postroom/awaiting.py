@@ -15,6 +15,7 @@ from typing import Any, Final
 from postroom.arguments import BadLine, scan
 from postroom.catalogue import BY_NAME, MAGICS, WAIT
 from postroom.grammar import Tail
+from postroom.room_grammar import STEP
 from postroom_runtime.contracts.errors import PostroomError
 
 WRAPPERS: Final = frozenset({"capture", "time", "timeit", "prun", "memit"})
@@ -30,7 +31,7 @@ def waits(name: str, line: str) -> bool:
     magic = BY_NAME.get(name)
     if magic is None:
         return False
-    if magic is WAIT:
+    if magic is WAIT or magic is STEP:
         return True
     if magic.find("--wait") is None:
         return False

@@ -3,6 +3,7 @@
 from typing import Final
 
 from postroom.grammar import Magic, Names, Option, Tail, Value
+from postroom.room_grammar import MAILSQL, POSTROOM, STEP
 from postroom.watch_grammar import UNWATCH, WATCH
 
 _MODEL = Option(
@@ -27,24 +28,6 @@ def _knob(name: str, value: Value, shown: str, help: str, names: Names = Names.N
     spaced = value in (Value.TEXT, Value.LIST)
     return Option(name=name, value=value, spaced=spaced, shown=shown, help=help, names=names)
 
-
-POSTROOM: Final = Magic(
-    name="postroom",
-    summary="The room: what is in it, which file it is, and how to change that.",
-    head="status|open|fresh|step|close|help",
-    head_names=Names.WORD,
-    head_optional=True,
-    words=("status", "open", "fresh", "step", "close", "help"),
-    tail=Tail.TEXT,
-    tail_shown="[PATH]",
-    details=(
-        "status (or nothing) tells the file, the sessions, unread mail and running calls;\n"
-        "open PATH goes on with another room, :memory: for one without a file;\n"
-        "fresh puts this notebook's file aside under a dated name and begins an empty one;\n"
-        "close ends the room; what was accepted stays in its file; help lists the magics."
-    ),
-    example="%postroom\n%postroom open lab.mail.duckdb\n%postroom fresh",
-)
 
 AGENT: Final = Magic(
     name="agent",
@@ -320,28 +303,6 @@ INBOX: Final = Magic(
     example="%inbox\n%inbox reviewer",
 )
 
-MAILSQL: Final = Magic(
-    name="mailsql",
-    summary="Ask the room in SQL: one SELECT, shown as a table.",
-    options=(
-        Option(
-            name="o",
-            value=Value.TEXT,
-            spaced=True,
-            shown="NAME",
-            help="keep the result in this variable; .df() makes it a pandas frame",
-        ),
-    ),
-    tail=Tail.TEXT,
-    tail_shown="QUERY",
-    body="the query",
-    details=(
-        "Views: mail, sessions, turns, calls, events, approvals, inbox, usage. Nothing can be\n"
-        "changed: the query sees a copy."
-    ),
-    example="%mailsql select sender, count(*) from mail group by all",
-)
-
 MAGICS: Final = (
     POSTROOM,
     AGENT,
@@ -349,6 +310,7 @@ MAGICS: Final = (
     SEND,
     WITHDRAW,
     WAIT,
+    STEP,
     INTERRUPT,
     WATCH,
     UNWATCH,

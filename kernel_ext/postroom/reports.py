@@ -30,6 +30,8 @@ class RoomStatus:
     spent: str = ""
     """What was spent of the caps that are set, in words; '' when none is."""
     agents: tuple[str, ...]
+    held: int | None = None
+    """Letters that wait for a step; None while the room does not step."""
     kernel: str
     """What this kernel and its front end can do, in words."""
 
@@ -41,6 +43,7 @@ class RoomStatus:
             ("room", f"{self.path} ({size})"),
             ("sessions", f"{total} ({by_status})" if total else "none"),
             ("unread", f"{self.unread} mail" if self.unread else "none"),
+            *(() if self.held is None else (("step mode", _stepping(self.held)),)),
             ("calls", f"{self.calls} running" if self.calls else "none running"),
             ("approvals", _waiting(self.approvals)),
             *((("watches", f"{self.watches} under way (%watch)"),) if self.watches else ()),
@@ -53,6 +56,15 @@ class RoomStatus:
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(repr(self))
+
+
+def letters(count: int) -> str:
+    """Return ``1 letter`` or ``2 letters``."""
+    return f"{count} letter{'s' * (count != 1)}"
+
+
+def _stepping(held: int) -> str:
+    return f"on, {letters(held) if held else 'nothing'} held (%step, %postroom step off)"
 
 
 def spent_words(

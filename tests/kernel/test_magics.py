@@ -264,7 +264,8 @@ def test_a_bad_option_is_a_usage_error(lab: Kernel) -> None:
         ("%spawn echo --tools nope", "ConfigError", "no tool 'nope' in this notebook"),
         ("%mail ann", "UnknownRecipient", "No session is open yet"),
         ("%watch --all", "NotYet", "not in this version"),
-        ("%postroom step on", "NotYet", "not in this version"),
+        ("%step", "PostroomError", "the room does not step. Switch it on with %postroom step on"),
+        ("%step ann", "UnknownRecipient", "No session is open yet"),
         ("%send inbox hello", "InboxReadOnly", "read-only"),
     ],
 )

@@ -13,14 +13,13 @@ from postroom.catalogue import (
     CALLS,
     CLOSE,
     MAGICS,
-    MAILSQL,
-    POSTROOM,
     SEND,
     SPAWN,
     TRANSCRIPT,
     WAIT,
 )
 from postroom.grammar import Magic, Tail
+from postroom.room_grammar import MAILSQL, POSTROOM
 from postroom.watch_grammar import WATCH
 
 

@@ -1,6 +1,7 @@
 """What all magics share: reading a line by its grammar, giving back what is displayed once."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from IPython.core.error import UsageError
@@ -20,12 +21,14 @@ from postroom.caller import Caller, Use
 from postroom.desk import Desk
 from postroom.expansion import expand
 from postroom.grammar import Magic
-from postroom_runtime.contracts.errors import PostroomError
+from postroom.loop import interruptible, on_loop
+from postroom_runtime.contracts.errors import PostroomError, WaitInterrupted
 from postroom_runtime.contracts.ids import OWNER_INBOX
 from postroom_runtime.office.room import Room
 from postroom_runtime.office.session import Session
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 class NotYet(PostroomError):
@@ -113,6 +116,28 @@ class DeskMagics(Magics):
             f"{what} cannot wait here, because this cell was read before postroom was loaded. "
             "Give %load_ext postroom a cell of its own and run this one again."
         )
+
+    async def wait_for(self, work: Coroutine[Any, Any, T], sessions: Sequence[Session]) -> T:
+        """Await work of the room; an interrupt of the kernel ends the wait and nothing else.
+
+        Args:
+            work: What to wait for.
+            sessions: Whom it waits for.
+
+        Raises:
+            WaitInterrupted: By the kernel; names the sessions that were still at work.
+        """
+        self.desk.heart.start()
+        try:
+            with interruptible(self.desk.ip):
+                return await on_loop(self.room.loop, work)
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()  # the cell may catch what is raised and go on
+            left = [session.name for session in sessions if not session.idle]
+            raise WaitInterrupted(left) from None
+        finally:
+            self.desk.refresh_views()
 
 
 def recipient(room: Room, key: str) -> Session | str:

@@ -1,6 +1,5 @@
-"""The magics that send and wait: ``%send``, ``%interrupt``, ``%wait``."""
+"""The magics that send and wait: ``%send``, ``%interrupt``, ``%wait``, ``%step``."""
 
-import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,13 +13,13 @@ from postroom.caller import Caller, Use, caller
 from postroom.catalogue import INTERRUPT, SEND, WAIT, WITHDRAW
 from postroom.display import Receipts
 from postroom.grammar import Magic
-from postroom.loop import interruptible, on_loop
 from postroom.magics.base import DeskMagics, magic, recipient, usage
+from postroom.room_grammar import STEP
 from postroom_runtime.contracts.envelope import Receipt
-from postroom_runtime.contracts.errors import WaitInterrupted
 from postroom_runtime.contracts.results import WaitResult, WokenBy
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.office.session import Session
+from postroom_runtime.office.stepping import StepResult
 
 TIMEOUT = 300.0
 """Seconds that a wait takes at most when nothing else is said."""
@@ -113,7 +112,8 @@ class MailMagics(DeskMagics):
             sessions, until, timeout, any=parsed.has("any"), strict=parsed.has("strict")
         )
         # In the middle of a cell, only what did not come about is worth a line.
-        if looked.use is Use.DROPPED and not result.left and not any(map(_in_trouble, sessions)):
+        telling = result.left or self.room.held or any(map(_in_trouble, sessions))
+        if looked.use is Use.DROPPED and not telling:
             return result
         shown: WaitResult | None = self.give(result, parsed, looked)
         return shown
@@ -140,20 +140,28 @@ class MailMagics(DeskMagics):
     async def _wait_for(
         self, sessions: Sequence[Session], until: str, timeout: float, *, any: bool, strict: bool
     ) -> WaitResult:
-        """Wait as the room does; an interrupt of the kernel ends the wait and nothing else."""
-        self.desk.heart.start()
-        try:
-            with interruptible(self.desk.ip):
-                room = self.room
-                wait = room.wait(sessions, until, any=any, timeout=timeout, strict=strict)
-                return await on_loop(room.loop, wait)
-        except asyncio.CancelledError:
-            if (task := asyncio.current_task()) is not None:
-                task.uncancel()  # the cell may catch what is raised and go on
-            left = [session.name for session in sessions if not session.idle]
-            raise WaitInterrupted(left) from None
-        finally:
-            self.desk.refresh_views()
+        """Wait as the room does."""
+        wait = self.room.wait(sessions, until, any=any, timeout=timeout, strict=strict)
+        return await self.wait_for(wait, sessions)
+
+    @magic(STEP)
+    def step(
+        self, line: str, local_ns: Mapping[str, Any] | None = None
+    ) -> Coroutine[Any, Any, StepResult]:
+        """See ``catalogue.STEP``."""
+        looked = caller()
+        parsed = self.read(STEP, line, local_ns)
+        self.check_can_wait(looked, "%step")
+        if len(parsed.names) > 1:
+            raise usage(STEP, f"one session at a time, not {len(parsed.names)}.")
+        chosen = self.room.session(parsed.names[0]) if parsed.names else None
+        return self._stepped(chosen, parsed, looked)
+
+    async def _stepped(self, chosen: Session | None, parsed: Parsed, looked: Caller) -> StepResult:
+        step = self.room.astep(chosen, look=parsed.has("look"))
+        done = await self.wait_for(step, self.room.sessions())
+        shown: StepResult = self.give(done, parsed, looked)
+        return shown
 
 
 def _in_trouble(session: Session) -> bool:

@@ -10,11 +10,12 @@ from IPython.core.magic import magics_class
 
 from postroom.abilities import kernel_words
 from postroom.caller import caller
-from postroom.catalogue import MAGICS, MAILSQL, POSTROOM
+from postroom.catalogue import MAGICS
 from postroom.desk import Desk
-from postroom.magics.base import DeskMagics, NotYet, magic, say, usage
+from postroom.magics.base import DeskMagics, magic, say, usage
 from postroom.paths import MEMORY, shown
-from postroom.reports import RoomStatus, SqlResult, spent_words
+from postroom.reports import RoomStatus, SqlResult, letters, spent_words
+from postroom.room_grammar import MAILSQL, POSTROOM
 
 
 @magics_class
@@ -38,7 +39,7 @@ class RoomMagics(DeskMagics):
             case "close":
                 self._close()
             case "step":
-                raise NotYet("%postroom step is not in this version: sessions run without steps.")
+                self._step_mode(parsed.text.strip())
             case other:
                 near = get_close_matches(other, POSTROOM.words, n=1)
                 hint = f"Did you mean %postroom {near[0]}? " if near else ""
@@ -66,6 +67,20 @@ class RoomMagics(DeskMagics):
         again = "What was in it is gone." if path == MEMORY else f"Again: %postroom open {path}"
         say(f"Closed {path}. {again}")
 
+    def _step_mode(self, word: str) -> None:
+        room = self.room
+        if word not in ("on", "off"):
+            mode = "on" if room.stepping else "off"
+            raise usage(POSTROOM, f"step is {mode}; say step on or step off, not {word!r}.")
+        held = room.held
+        room.step_mode(word == "on")
+        if room.stepping:
+            say("Mail is held from now on. %step lets one letter through, %step --look only looks.")
+        elif held:
+            say(f"Mail goes through by itself again, and {letters(held)} with it.")
+        else:
+            say("Mail goes through by itself again.")
+
     @magic(MAILSQL)
     def mailsql(
         self, line: str, cell: str | None = None, local_ns: Mapping[str, Any] | None = None
@@ -92,6 +107,7 @@ def room_status(desk: Desk) -> RoomStatus:
         sessions=dict(sorted(by_status.items())),
         unread=int(str(told["unread"])),
         calls=int(str(told["calls"])),
+        held=room.held if room.stepping else None,
         approvals=tuple(approval.id for approval in room.approvals()),
         watches=len(room.watches()),
         timers=len(room.timers()),

@@ -97,6 +97,8 @@ async def _answer(child: "Session") -> str:
             return "it was closed"
         if end is not None:
             return end
+        if child.life.state.held():
+            return None  # the message waits for a step
         if child.idle and child.status is not SessionStatus.PAUSED:
             return why_not(child, "parent")
         return None

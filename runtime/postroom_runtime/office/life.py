@@ -73,6 +73,8 @@ class Life:
         changed = partial(room.delivery.ring, record.id)
         self._changed = changed
         self.state = SessionState(record, room.storage, epoch, room.now, changed)
+        if room.stepping:
+            self.state.gate = record.cursor
         self.table = CallTable(record.id, room.storage, epoch, room.now, changed)
         self._strays = Strays(changed)
         self.options = Options(record.options)
@@ -82,7 +84,9 @@ class Life:
         self.closing = False
         # What an earlier kernel left unread: its calls are orphans, and an answered approval waits
         # for the first run here (M-91).
-        self._ordered = self._released = max([record.cursor, *(e.seq for e in self.state.unread())])
+        self._ordered = self._released = max(
+            [record.cursor, *(e.seq for e in self.state.arrived())]
+        )
         """Up to where orders had their effect: to cancel, and answers to approvals at rest."""
         self.desk = CallDesk(self, room)
         self.steering = Steering(self, room)

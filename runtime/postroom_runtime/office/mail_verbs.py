@@ -34,6 +34,10 @@ class MailVerbs(ABC):
         """Run a function on the room's loop."""
 
     @abstractmethod
+    def noted(self, receipt: Receipt) -> Receipt:
+        """Add to a receipt what the room knows of its mail."""
+
+    @abstractmethod
     def check_open(self) -> None:
         """Raise unless the room is open."""
 
@@ -67,7 +71,7 @@ class MailVerbs(ABC):
         posted = self._post(to, text, sender, interrupt, reply_to, expects_reply, id)
         receipt = posted.result()
         self.hop(self.attach)
-        return receipt
+        return self.noted(receipt)
 
     async def asend(
         self,
@@ -83,7 +87,8 @@ class MailVerbs(ABC):
         """Do what :meth:`send` does without blocking: for code on the loop."""
         self.check_open()
         self.attach()
-        return await self._post(to, text, sender, interrupt, reply_to, expects_reply, id)
+        posted = self._post(to, text, sender, interrupt, reply_to, expects_reply, id)
+        return self.noted(await posted)
 
     def _post(
         self,

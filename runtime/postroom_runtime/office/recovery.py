@@ -66,7 +66,7 @@ def _settle(room: "Room", session: Session) -> None:
 
 
 def _head(session: Session, record: SessionRecord) -> int:
-    unread = session.life.state.unread()
+    unread = session.life.state.arrived()
     return unread[-1].seq if unread else record.cursor
 
 

@@ -41,6 +41,7 @@ from postroom_runtime.office.session import Session
 from postroom_runtime.office.session_verbs import SessionVerbs
 from postroom_runtime.office.spawning import spawn
 from postroom_runtime.office.spending import SpendingVerbs
+from postroom_runtime.office.step_verbs import StepVerbs
 from postroom_runtime.office.timer_verbs import TimerVerbs
 from postroom_runtime.office.timers import Timetable
 from postroom_runtime.office.wait_graph import WaitGraph
@@ -54,6 +55,7 @@ MAX_SESSIONS = 1000
 class Room(
     Housing,
     SessionVerbs,
+    StepVerbs,
     MailVerbs,
     ApprovalVerbs,
     PictureVerbs,
@@ -258,6 +260,8 @@ class Room(
             "tokens": usage.input_tokens + usage.output_tokens,
             "sessions": len(sessions),
             "unread": sum(session.unread for session in sessions),
+            "stepping": self.stepping,
+            "held": self.held,
             "calls": sum(len(session.life.table.open_calls()) for session in sessions),
         }
 

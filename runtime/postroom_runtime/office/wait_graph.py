@@ -69,6 +69,10 @@ class WaitGraph:
             if not held and self._waits.get(wait.session) is held:
                 del self._waits[wait.session]
 
+    def inside(self, session: SessionId, call: CallId) -> bool:
+        """Tell whether that call waits in here: for sessions, and for nothing else."""
+        return any(wait.call == call for wait in self._waits.get(session, ()))
+
     def _behind(self, target: Target) -> list[_Wait]:
         """Return the waits that must end before ``target`` can."""
         return [

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from postroom_runtime.calls.context import CURRENT
 from postroom_runtime.contracts.config import WAKE_KINDS
 from postroom_runtime.contracts.errors import AnswerFailed, ConfigError, WaitTimedOut
 from postroom_runtime.contracts.event import Event, EventKind
@@ -63,7 +64,7 @@ class Waiting:
             done = [session for session in sessions if over(session)]
             hopeless = [s for s in sessions if s not in done and _at_rest_for(s, word)]
             ready = len(done) >= enough or len(done) + len(hopeless) == len(sessions)
-            return done if ready else None
+            return done if ready or self._all_held() else None
 
         found = await wait_until(look, self._room.delivery.room_bell, timeout)
         timed_out = found is None
@@ -74,6 +75,8 @@ class Waiting:
         else:
             woken = word if done else WokenBy.NOTHING
         text = _text(woken, done, left, timeout)
+        if held := self._room.held:
+            text += f"; {held} letter{'s' * (held != 1)} held: %step lets one through"
         if strict and left and not (any and done):
             raise WaitTimedOut(text, [session.name for session in left])
         return WaitResult(
@@ -82,6 +85,14 @@ class Waiting:
             left=tuple(session.name for session in left),
             text=text,
         )
+
+    def _all_held(self) -> bool:
+        """Whether the room steps, and nothing happens any more before the next step.
+
+        A tool call that waits is no reason to give up: it is what the next step goes on with.
+        """
+        room = self._room
+        return room.stepping and CURRENT.get() is None and room.held > 0 and room.still()
 
     def _condition(
         self, sessions: Sequence["Session"], until: str, stack: contextlib.ExitStack
@@ -126,12 +137,17 @@ class Waiting:
             for end in session.life.ends:
                 if end.after < receipt.seq <= end.cursor:
                     return end
+            if room.holds(session.id, receipt.seq):
+                held = "the question is held: %step lets it through"
+                return held if self._all_held() else None
             if session.idle:
                 return why_not(session)
             return None
 
+        # A room that steps may come to a halt by what another session does.
+        bell = room.delivery.room_bell if room.stepping else session.life.bell
         with room.wait_graph.waiting([Target(session.id)]):
-            found: RunEnd | str | None = await wait_until(look, session.life.bell, timeout)
+            found: RunEnd | str | None = await wait_until(look, bell, timeout)
         if found is None:
             raise AnswerFailed(
                 session.name,
@@ -147,7 +163,9 @@ class Waiting:
         room = self._room
 
         def look() -> bool | None:
-            return all(session.idle for session in room.sessions()) or None
+            if all(session.idle for session in room.sessions()):
+                return True
+            return False if self._all_held() else None
 
         with room.wait_graph.waiting([Target(session.id) for session in room.sessions()]):
             quiet = await wait_until(look, room.delivery.room_bell, timeout)

@@ -105,13 +105,12 @@ class Ending:
             str(error) if isinstance(error, PostroomError) else f"{type(error).__name__}: {error}"
         )
         failed = state.event(EventKind.SESSION_FAILED, error=line, traceback=trace)
-        last = state.unread()[-1:]
         await self.end(
             EndReason.FAILED,
             SessionStatus.FAILED,
             failed,
             error="\n\n".join(filter(None, (line, trace))),
-            waterline=last[0].seq if last else state.record.cursor,
+            waterline=state.no_news(),
         )
         host.report("failed", f"{state.record.name} failed: {line}", error=line, traceback=trace)
         host.failed_to_parent(line)

@@ -280,7 +280,7 @@ class Run:
                 self._turn(thought, EndReason.BUDGET), **self._spent(thought)
             )
             return True
-        if self.host.table.open_calls() and not self.budget.spent:
+        if (self.host.table.open_calls() or state.held_ends()) and not self.budget.spent:
             turn = self._turn(thought)
             await state.commit(turn, status=SessionStatus.WAITING, **self._spent(thought))
             self._asking.booked()
@@ -303,7 +303,7 @@ class Run:
                 return "mail"
             if any(released(e) for e in unread):
                 return "answer"
-            return None if host.table.open_calls() else "over"
+            return None if host.table.open_calls() or state.held_ends() else "over"
 
         while await wait_until(look, host.bell) == "answer":
             # It says nothing to the model: its call goes on, and the run waits on.

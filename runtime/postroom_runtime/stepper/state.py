@@ -5,13 +5,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from postroom_runtime.contracts.envelope import Envelope, Outgoing
+from postroom_runtime.contracts.envelope import Envelope, Outgoing, ToolCallFinished
 from postroom_runtime.contracts.errors import PostroomError
 from postroom_runtime.contracts.event import Event, EventKind
 from postroom_runtime.contracts.ids import CallId, SessionId
 from postroom_runtime.contracts.journal import Record
 from postroom_runtime.contracts.session_record import SessionRecord
 from postroom_runtime.contracts.turn import Role, Turn, Usage
+from postroom_runtime.stepper.gate import called, seen
+from postroom_runtime.stepper.receive_points import renders
 from postroom_runtime.stepper.withdrawal import without_withdrawn
 from postroom_runtime.storage.protocol import Committed, Pending, Storage
 
@@ -43,6 +45,8 @@ class SessionState:
         """Calls whose tool message said that they still run: their results come as mail."""
         self.read: set[CallId] = set()
         """Calls whose result a status call has shown in full: their mail is one line."""
+        self.gate: int | None = None
+        """While the room steps: ``seq`` of the last mail let through. None: all mail is seen."""
         self.unbooked = Usage()
         """What it has spent that its record does not tell yet: the request under way, those cut."""
         self.now = now
@@ -83,9 +87,44 @@ class SessionState:
         """Whether the last turn is a user turn that no model turn answers."""
         return self.head is not None and self.head.role is Role.USER
 
-    def unread(self) -> list[Envelope]:
-        """Return all mail above the cursor; what was withdrawn says nothing any more."""
+    def arrived(self) -> list[Envelope]:
+        """Return all mail above the cursor, also what the session does not see yet.
+
+        What was withdrawn says nothing any more.
+        """
         return without_withdrawn(self._storage.fetch({self.id: self.record.cursor})[self.id])
+
+    def unread(self) -> list[Envelope]:
+        """Return the mail above the cursor that the session sees: all, unless its room steps."""
+        mail, gate = self.arrived(), self.gate
+        return mail if gate is None else mail[: self._seen(mail, gate)]
+
+    def held(self) -> list[Envelope]:
+        """Return the mail that waits behind the gate for a step, and that its model would read."""
+        if (gate := self.gate) is None:
+            return []
+        mail = self.arrived()
+        return [e for e in mail[self._seen(mail, gate) :] if renders(e, self.placeholders)]
+
+    def held_ends(self) -> list[CallId]:
+        """Return the detached calls of whose end the session is not told yet.
+
+        As far as it can tell they run: what waits for them goes on waiting.
+        """
+        return [e.body.call for e in self.held() if isinstance(e.body, ToolCallFinished)]
+
+    def no_news(self) -> int:
+        """Return ``seq`` of the last mail that a run which fails now has had: no news start it again.
+
+        That is what it sees, and behind that the ends of its own calls, which its failing cancelled.
+        """
+        mail, upto = self.arrived(), len(self.unread())
+        while upto < len(mail) and isinstance(mail[upto].body, ToolCallFinished):
+            upto += 1
+        return mail[upto - 1].seq if upto else self.record.cursor
+
+    def _seen(self, mail: Sequence[Envelope], gate: int) -> int:
+        return seen(mail, gate, self.placeholders, called(self.head))
 
     def event(self, kind: EventKind, **data: Any) -> Event:
         """Return an event to be stored in the next commit, where it gets its number."""

@@ -39,7 +39,7 @@ async def get_tool_call_status(
     """
     call = _found(_table, tool_call_id)
     if wait_for_completion and not call.state.final:
-        await _waits.wait([tool_call_id], timeout_seconds)
+        await _waits.wait([tool_call_id], timeout_seconds, told=False)
         call = _found(_table, tool_call_id)
     told: dict[str, Any] = {
         "tool_call_id": call.id,

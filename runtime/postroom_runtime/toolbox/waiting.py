@@ -33,9 +33,16 @@ class Waits:
     limit: Callable[[], float]
 
     async def wait(
-        self, what: Literal["mail", "any-call"] | Sequence[CallId], timeout: float
+        self,
+        what: Literal["mail", "any-call"] | Sequence[CallId],
+        timeout: float,
+        *,
+        told: bool = True,
     ) -> dict[str, Any]:
         """Return what ended the wait: mail, a call, a control, the time, or that nothing runs.
+
+        While the room steps a call counts as ended once the mail that tells of it is let through;
+        without ``told`` as soon as it has, for who looks at the call itself.
 
         Any mail that the model would read ends it, whatever it waits for; it is read in the same turn
         (M-65). Its own end, results in their own tool messages and blank words are no such mail.
@@ -46,15 +53,17 @@ class Waits:
             if self.table.get(id) is None:
                 raise ConfigError(f"there is no tool call {id!r} of yours to wait for.", value=id)
         running = [c.id for c in self.table.open_calls() if c.id != mine]
+        running += self.state.held_ends()
 
         def look() -> dict[str, Any] | None:
             unread = self.state.unread()
             if any(halts(envelope) for envelope in unread):
                 return {"woken_by": "control"}
             # A call before its mail: both are there in the same breath, and the call was asked for.
+            untold = self.state.held_ends() if told else ()
             for id in running if what == "any-call" else named or ():
                 call = self.table.get(id)
-                if call is not None and call.state.final:
+                if call is not None and call.state.final and id not in untold:
                     return {"woken_by": "call", "tool_call_id": id}
             if any(renders(envelope, self.state.placeholders) for envelope in unread):
                 return {"woken_by": "mail"}
