@@ -17,6 +17,8 @@ KNOWN = {
     Names.CALL: ["call_0001"],
     Names.OPEN_CALL: ["call_0003", "call_0004"],
     Names.APPROVAL: ["ap-0002"],
+    Names.EVENT: ["run.stopped", "tool.completed"],
+    Names.WATCH: ["w-0001", "w-0003"],
     Names.MODEL: ["echo", "openai:"],
     Names.VARIABLE: ["policy"],
 }
@@ -70,6 +72,11 @@ def offered(before: str) -> tuple[str, ...] | None:
         ("%deny a", ("ap-0002",)),
         ("%inbox r", ("reviewer",)),
         ("%calls a", ("ann",)),
+        ("%watch ann --into=b", ("bob",)),
+        ("%watch ann --into=bob --events=run.stopped,", ("tool.completed",)),
+        ("%watch ann --tool=run", ("run_tests",)),
+        ("%unwatch ", ("w-0001", "w-0003")),
+        ("%unwatch w-0001 ", ("w-0003",)),
     ],
 )
 def test_tab_offers_the_names_that_fit_the_place(before: str, names: tuple[str, ...]) -> None:
