@@ -17,6 +17,8 @@ from postroom_runtime.contracts.envelope import (
     StopRun,
     ToolCallFinished,
     UserMessage,
+    WatchedEvent,
+    Withdraw,
 )
 from postroom_runtime.contracts.event import Event, EventKind
 from postroom_runtime.contracts.ids import CallId, SessionId, is_inbox_key
@@ -113,11 +115,14 @@ def _reading(rows: Sequence[Row]) -> Iterable[str]:
     placeholders: set[CallId] = set()
     turns: dict[int, Turn] = {}
     fresh: list[Envelope] = []
+    gone: set[int] = set()
     cursor = 0
     for row in rows:
         record = row.record
         if isinstance(record, Envelope):
             mail[record.seq] = record
+            if isinstance(record.body, Control) and isinstance(record.body.message, Withdraw):
+                gone.add(record.body.message.seq)
         elif isinstance(record, Turn):
             old = turns.get(record.index)
             if old is not None and (record.index != max(turns) or old.results != record.results):
@@ -130,7 +135,7 @@ def _reading(rows: Sequence[Row]) -> Iterable[str]:
             due = [
                 each.seq
                 for seq in range(cursor + 1, record.cursor + 1)
-                if _says(each := mail[seq], placeholders)
+                if _says(each := mail[seq], placeholders) and seq not in gone
             ]
             if [each.seq for each in fresh] != due:
                 got = [each.seq for each in fresh]
@@ -150,6 +155,8 @@ def _says(envelope: Envelope, placeholders: set[CallId]) -> bool:
             return bool(text.strip())
         case ToolCallFinished(call=call) | ContinuationResult(call=call):
             return call in placeholders
+        case WatchedEvent():
+            return True
     return False
 
 

@@ -45,6 +45,7 @@ DEEDS = (
     "unwatch",
     "timer",
     "letter",
+    "withdraw",
 )
 
 
@@ -270,6 +271,8 @@ class Society:
                 room.watch(one, into=other, ttl=luck.choice((1, 10, 100)))
             case "unwatch" if watches := room.watches():
                 room.unwatch(luck.choice(watches).id)
+            case "withdraw" if waiting := one.mail(unread=True):
+                room.withdraw(luck.choice(waiting).id)
             case "timer":
                 room.after(luck.choice((0, 1, 5)), one, self.word())
 

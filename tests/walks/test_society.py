@@ -29,7 +29,17 @@ def test_two_hundred_sessions_keep_every_law_and_come_to_rest(seed: int) -> None
     for called in ("send-message", "spawn-session", "watch-session", "wait", "work"):
         assert society.tried[called] > 5, society.tried
     assert any(called.startswith("prompt-agent-") for called in society.tried)
-    for deed in ("send", "spawn", "interrupt", "stop", "close", "watch", "timer", "letter"):
+    for deed in (
+        "send",
+        "spawn",
+        "interrupt",
+        "stop",
+        "close",
+        "watch",
+        "timer",
+        "letter",
+        "withdraw",
+    ):
         assert society.did[deed] > 0, society.did
 
 
