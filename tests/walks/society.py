@@ -321,4 +321,4 @@ def letters(society: Society) -> int:
 
 if __name__ == "__main__":
     found = lived(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 200)
-    print(found.digest, letters(found), len(found.faults))  # noqa: T201 - this is its output
+    print(found.digest, letters(found), len(found.faults))
