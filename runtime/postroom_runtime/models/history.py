@@ -61,15 +61,23 @@ def messages_of(prompt: Prompt, provider: str) -> "list[ModelMessage]":
     return repair_messages(messages)
 
 
-def parameters_of(prompt: Prompt, *, declare_used: bool = False) -> "ModelRequestParameters":
-    """Return what may be called, as a provider is told.
+_OUTPUT_TOOL: Final = "final_result"
+"""How a provider without a JSON mode is made to answer: as the arguments of a call of this."""
+
+
+def parameters_of(
+    prompt: Prompt, *, declare_used: bool = False, json_mode: bool = False
+) -> "ModelRequestParameters":
+    """Return what may be called, and what the answer has to look like, as a provider is told.
 
     Args:
         prompt: What is asked.
         declare_used: With tools off, declare by name those that the transcript used: some providers
             refuse a history with calls of tools they were not told of.
+        json_mode: The model can be held to a JSON schema; else its profile decides how it is asked.
     """
     from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.output import OutputObjectDefinition
     from pydantic_ai.tools import ToolDefinition
 
     tools = [
@@ -83,19 +91,38 @@ def parameters_of(prompt: Prompt, *, declare_used: bool = False) -> "ModelReques
     if not tools and declare_used:
         used = {call.tool: None for turn in prompt.turns for call in turn.calls}
         tools = [ToolDefinition(name=name) for name in used]
-    return ModelRequestParameters(function_tools=tools)
+    if (schema := prompt.schema) is None:
+        return ModelRequestParameters(function_tools=tools)
+    shape, told = dict(schema.json_schema), schema.description or None
+    return ModelRequestParameters(
+        function_tools=tools,
+        output_mode="native" if json_mode else "auto",
+        output_object=OutputObjectDefinition(shape, schema.name, told),
+        output_tools=[
+            ToolDefinition(
+                name=_OUTPUT_TOOL, description=told, parameters_json_schema=shape, kind="output"
+            )
+        ],
+    )
 
 
 def thought_of(response: "ModelResponse", provider: str) -> Thought:
     """Return a provider's answer, without parts that this version does not know.
 
+    A structured answer is its text, however the provider gave it.
+
     Args:
         response: The whole answer.
         provider: Who gave it: the system and its address.
     """
+    made = _made(response)
+    if outputs := [part for part in made if part.tool_name == _OUTPUT_TOOL]:
+        return replace(
+            thought_of(replace(response, parts=[]), provider), text=outputs[0].args_as_json_str()
+        )
     return Thought(
         text=text_of(response),
-        calls=tuple(_call(part) for part in _made(response)),
+        calls=tuple(_call(part) for part in made),
         usage=Usage(
             requests=1,
             input_tokens=response.usage.input_tokens,

@@ -8,6 +8,7 @@ from postroom_runtime.contracts.call import ToolRequest, ToolSpec
 from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.ids import SessionId
 from postroom_runtime.contracts.turn import Turn, Usage
+from postroom_runtime.models.schema import OutputSchema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,9 @@ class Prompt:
     turns: Sequence[Turn]
     """The whole transcript, ascending; the last one is a user turn."""
     tools: Sequence[ToolSpec] = ()
-    """What may be called; empty in a forced last answer."""
+    """What may be called; empty in a forced last answer, and in a structured turn."""
+    schema: OutputSchema | None = None
+    """What the answer has to look like; None for words. The text is then its JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,8 +142,12 @@ class ProviderMind:
         # Anthropic refuses calls in a transcript of tools that the request does not declare.
         off = model.system == "anthropic" and not prompt.tools
         messages = messages_of(prompt, _provider(model))
-        parameters = parameters_of(prompt, declare_used=off)
-        settings = _settings(model, tools_off=off and bool(parameters.function_tools))
+        json_mode = prompt.schema is not None and _has_json_mode(model)
+        parameters = parameters_of(prompt, declare_used=off, json_mode=json_mode)
+        forced = prompt.schema is not None and not json_mode  # A call is how it answers.
+        settings = _settings(
+            model, tools_off=off and not forced and bool(parameters.function_tools)
+        )
 
         async def whole(shown: _Shown) -> "ModelResponse":
             response = await model_request(
@@ -221,6 +225,14 @@ def _of_this_loop(var: RunVar[_A], new: Callable[[], _A]) -> _A:
 def _provider(model: "PydanticModel") -> str:
     """Return who answers: what one leaves on a turn is handed back to the same one alone."""
     return f"{model.system} {model.base_url or ''}".rstrip()
+
+
+def _has_json_mode(model: "PydanticModel") -> bool:
+    """Tell whether ``model`` can be held to a JSON schema, by its own word."""
+    try:
+        return bool(model.profile.get("supports_json_schema_output"))
+    except NotImplementedError:
+        return False  # Of several models, each is asked in its own way.
 
 
 def _settings(model: "PydanticModel", *, tools_off: bool) -> "ModelSettings":

@@ -15,6 +15,7 @@ from postroom_runtime.contracts.errors import ConfigError
 from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.turn import Usage
 from postroom_runtime.models.model import Emit, Prompt, Thought
+from postroom_runtime.models.schema import OutputSchema, WrongOutput
 from postroom_runtime.models.script_words import Say, ScriptCall, ScriptTurn
 
 __all__ = ["ScriptMind"]
@@ -29,6 +30,10 @@ _MAY_YIELD: Final = "pr.call(…), a list of them, pr.say(…) or a text"
 _MAY_END_WITH: Final = "a text or None (it yields its calls)"
 
 _Generator: TypeAlias = Generator[Any, Any, Any] | AsyncGenerator[Any, Any]
+
+
+_WORDS: Final = (str, type(None), Say, ScriptCall, Generator, AsyncGenerator)
+"""What a script gives as it is, also where an object is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,7 @@ class ScriptMind:
         self._asked_one = False
         self._busy = False
         self._cut = 0
+        self._schema: OutputSchema | None = None
 
     async def think(self, prompt: Prompt, emit: Emit) -> Thought:
         """Let the script answer ``prompt``.
@@ -64,7 +70,7 @@ class ScriptMind:
         """
         if self._busy:
             raise RuntimeError(f"script {self._name!r} would be entered twice in one run")
-        self._busy = True
+        self._busy, self._schema = True, prompt.schema
         try:
             thought = await self._think(prompt, emit)
         except BaseException as error:
@@ -99,6 +105,7 @@ class ScriptMind:
         answer = self._function(self._turn)
         if inspect.isawaitable(answer):
             answer = await answer
+        answer = self._worded(answer)
         if inspect.isgenerator(answer) or inspect.isasyncgen(answer):
             self._generator = answer
             return await self._play(answer, None, emit)
@@ -114,6 +121,10 @@ class ScriptMind:
         while True:
             step = await _resume(generator, value)
             value = None
+            if isinstance(step, _Returned):
+                step = _Returned(self._worded(step.value))
+            else:
+                step = self._worded(step)
             if isinstance(step, Say):
                 said += _emitted(step.text, emit)
             elif isinstance(step, str):
@@ -142,6 +153,15 @@ class ScriptMind:
         if self._asked_one:
             return values[0] if values else None
         return values if self._asked else None
+
+    def _worded(self, value: object) -> object:
+        """Return ``value``, or the JSON of it where a structured answer is due and it is one."""
+        if self._schema is None or isinstance(value, _WORDS) or _calls(value):
+            return value
+        try:
+            return self._schema.words(value)
+        except WrongOutput as error:
+            raise self._no_answer("answered", value, f"what fits its schema, for {error}") from None
 
     def _no_answer(self, verb: str, value: object, allowed: str) -> ConfigError:
         what = f"{value!r} ({type(value).__name__})"

@@ -98,6 +98,12 @@ class ScriptTurn:
         return tuple(spec.name for spec in self._prompt.tools)
 
     @property
+    def schema(self) -> dict[str, Json] | None:
+        """The JSON schema that the answer has to fit; None where words are asked for."""
+        schema = self._prompt.schema
+        return dict(schema.json_schema) if schema is not None else None
+
+    @property
     def history(self) -> tuple[Turn, ...]:
         """The turns before this one, oldest first."""
         return tuple(self._prompt.turns[:-1])

@@ -16,6 +16,7 @@ from postroom_runtime.contracts.ids import CallId
 from postroom_runtime.contracts.journal import Record
 from postroom_runtime.contracts.turn import Provenance, Role, Turn
 from postroom_runtime.models.model import Mind, Model, Prompt, Thought
+from postroom_runtime.models.schema import OutputSchema
 from postroom_runtime.signals.bell import Bell, wait_until
 from postroom_runtime.stepper.folding import Detached, Folded, answers, shown_in_full
 from postroom_runtime.stepper.receive_points import (
@@ -211,7 +212,12 @@ def user_turn(
 
 
 async def think(
-    host: Host, mind: Mind, tools: Mapping[str, Tool], *, uncut: bool = False
+    host: Host,
+    mind: Mind,
+    tools: Mapping[str, Tool],
+    *,
+    uncut: bool = False,
+    schema: OutputSchema | None = None,
 ) -> Thought:
     """Ask the model to answer the transcript, streaming to the listeners.
 
@@ -220,6 +226,7 @@ async def think(
         mind: What answers.
         tools: What it may call.
         uncut: No interrupt cuts it, whatever its agent lets one do.
+        schema: What the answer has to look like; None for words.
 
     Raises:
         Stopped: A StopRun arrived; the model was cancelled and what it said is void.
@@ -234,6 +241,7 @@ async def think(
         instructions=host.definition().instructions,
         turns=tuple(state.turns),
         tools=tuple(tool.spec for tool in tools.values()),
+        schema=schema,
     )
     thinking = asyncio.get_running_loop().create_task(
         _thought(mind, prompt, host), name=f"postroom:{state.record.name}:model"
