@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from postroom_runtime.contracts.call import ToolMessage, ToolRequest
 from postroom_runtime.contracts.envelope import Envelope
@@ -23,6 +24,8 @@ class EndReason(StrEnum):
     """The model answered and nothing unread was left."""
     BUDGET = "budget"
     """``max_iterations`` model turns; the last answer was forced with tools off."""
+    NO_REPLY = "no_reply"
+    """The model chose to say nothing: its whole answer was ``no_reply``."""
     STOPPED = "stopped"
     PAUSED = "paused"
     FAILED = "failed"
@@ -31,6 +34,15 @@ class EndReason(StrEnum):
     """``max_autonomous_rounds`` (or a spending cap) without a word from the owner."""
     INTERRUPTED = "interrupted"
     """The kernel ended in the middle of the run."""
+
+
+no_reply: Final = "NO_REPLY"
+"""The whole answer of a model that has nothing to say: it ends the run and reaches nobody."""
+
+
+def end_of(answer: str) -> EndReason:
+    """Return how a run ends that ``answer`` ends."""
+    return EndReason.NO_REPLY if answer.strip() == no_reply else EndReason.ANSWER
 
 
 class Provenance(StrEnum):

@@ -12,7 +12,7 @@ from postroom_runtime.contracts.envelope import Envelope
 from postroom_runtime.contracts.errors import ModelError, PostroomError
 from postroom_runtime.contracts.event import EventKind
 from postroom_runtime.contracts.session_record import SessionStatus
-from postroom_runtime.contracts.turn import EndReason, Provenance, Role, Turn
+from postroom_runtime.contracts.turn import EndReason, Provenance, Role, Turn, end_of
 from postroom_runtime.models.model import Thought
 from postroom_runtime.signals.bell import wait_until
 from postroom_runtime.stepper.asking import Asking
@@ -285,8 +285,8 @@ class Run:
             await state.commit(turn, status=SessionStatus.WAITING, **self._spent(thought))
             self._asking.booked()
             return await self._linger()
-        turn = self._turn(thought, EndReason.ANSWER)
-        await self._ending.end(EndReason.ANSWER, SessionStatus.IDLE, turn, **self._spent(thought))
+        turn = self._turn(thought, reason := end_of(thought.text))
+        await self._ending.end(reason, SessionStatus.IDLE, turn, **self._spent(thought))
         return True
 
     async def _linger(self) -> bool:
@@ -311,7 +311,8 @@ class Run:
         await self._pump()
         if look() == "mail":
             return False
-        await self._ending.end(EndReason.ANSWER, SessionStatus.IDLE)
+        head = state.head
+        await self._ending.end(end_of(head.text if head else ""), SessionStatus.IDLE)
         return True
 
     # ── the end ──
