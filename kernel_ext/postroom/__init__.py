@@ -68,12 +68,21 @@ if TYPE_CHECKING:
     from postroom_runtime.contracts.event import Event, EventKind
     from postroom_runtime.contracts.helper import Helper
     from postroom_runtime.contracts.inbox import Inbox
-    from postroom_runtime.contracts.results import Answer, DrainResult, WaitResult, WokenBy
+    from postroom_runtime.contracts.results import (
+        Answer,
+        BroadcastResult,
+        DrainResult,
+        GatherResult,
+        Refusal,
+        WaitResult,
+        WokenBy,
+    )
     from postroom_runtime.contracts.session_record import SessionStatus
-    from postroom_runtime.contracts.turn import EndReason, Role, Turn, Usage
+    from postroom_runtime.contracts.turn import EndReason, Role, Turn, Usage, no_reply
     from postroom_runtime.mail.watches import Watch
     from postroom_runtime.models.script import call, say, script
     from postroom_runtime.office.room import Room
+    from postroom_runtime.office.run_handle import RunHandle
     from postroom_runtime.office.sequence_picture import Sequence
     from postroom_runtime.office.session import Session
     from postroom_runtime.office.stepping import StepResult
@@ -141,12 +150,21 @@ _FROM: Final = {
     "postroom_runtime.contracts.event": ("Event", "EventKind"),
     "postroom_runtime.contracts.helper": ("Helper",),
     "postroom_runtime.contracts.inbox": ("Inbox",),
-    "postroom_runtime.contracts.results": ("Answer", "DrainResult", "WaitResult", "WokenBy"),
+    "postroom_runtime.contracts.results": (
+        "Answer",
+        "BroadcastResult",
+        "DrainResult",
+        "GatherResult",
+        "Refusal",
+        "WaitResult",
+        "WokenBy",
+    ),
     "postroom_runtime.contracts.session_record": ("SessionStatus",),
-    "postroom_runtime.contracts.turn": ("EndReason", "Role", "Turn", "Usage"),
+    "postroom_runtime.contracts.turn": ("EndReason", "Role", "Turn", "Usage", "no_reply"),
     "postroom_runtime.mail.watches": ("Watch",),
     "postroom_runtime.models.script": ("call", "say", "script"),
     "postroom_runtime.office.room": ("Room",),
+    "postroom_runtime.office.run_handle": ("RunHandle",),
     "postroom_runtime.office.sequence_picture": ("Sequence",),
     "postroom_runtime.office.session": ("Session",),
     "postroom_runtime.office.stepping": ("StepResult",),
@@ -168,13 +186,18 @@ __all__ = [  # noqa: RUF022 - what people use first stands first
     "script",
     "call",
     "say",
+    "no_reply",
     "Room",
     "Session",
+    "RunHandle",
     "Receipt",
     "WaitResult",
     "WokenBy",
     "Answer",
     "DrainResult",
+    "BroadcastResult",
+    "GatherResult",
+    "Refusal",
     "StepResult",
     "Envelope",
     "UserMessage",

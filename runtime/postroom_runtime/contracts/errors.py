@@ -157,9 +157,11 @@ class AlreadyAnswered(PostroomError):
 class AnswerFailed(PostroomError):
     """A question got no answer: the run that read it did not end with one."""
 
-    def __init__(self, session: str, reason: str, remedy: str = "") -> None:
+    def __init__(self, session: str, reason: str, remedy: str = "", *, end: str = "") -> None:
         super().__init__(f"{session} gave no answer: {reason}.{f' {remedy}' if remedy else ''}")
         self.session, self.reason = session, reason
+        self.end = end
+        """How its run ended, an ``EndReason``; '' when none ended."""
 
 
 class StaleRecord(PostroomError):

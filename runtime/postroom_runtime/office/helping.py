@@ -3,12 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from postroom_runtime.calls.context import current_call
+from postroom_runtime.contracts.envelope import Receipt
 from postroom_runtime.contracts.errors import AnswerFailed, ConfigError, TooManyHops
-from postroom_runtime.contracts.results import RunEnd
+from postroom_runtime.contracts.ids import SessionId
+from postroom_runtime.contracts.results import Answer
 from postroom_runtime.contracts.session_record import SessionStatus
-from postroom_runtime.contracts.turn import EndReason
+from postroom_runtime.office.questions import MailQuestion
 from postroom_runtime.office.wait_graph import Target
-from postroom_runtime.office.waiting import ANSWERS, answer_of, why_not
 from postroom_runtime.signals.bell import wait_until
 from postroom_runtime.toolbox.helper_tools import Aide
 
@@ -76,7 +77,7 @@ class Helping:
             if mine is not None and mine.tool == helper.tool:  # else a hook asks about another call
                 self._life.table.learn(call, child_session_id=child.id)
             with room.wait_graph.waiting([Target(child.id)]):
-                return await _answer(child)
+                return await _answer(child, self._session.id)
         finally:
             if not room.closed:
                 room.close_session(child)
@@ -88,22 +89,25 @@ class Helping:
         )
 
 
-async def _answer(child: "Session") -> str:
-    """Return the final text of the child's first run; one that is paused goes on when resumed."""
+async def _answer(child: "Session", caller: SessionId) -> str:
+    """Return what the child answers to its first mail; paused, it goes on when resumed."""
+    question = MailQuestion(child, caller)
+    question.sent(Receipt(id="", seq=1, session=child.id))
 
-    def look() -> RunEnd | str | None:
-        end = next((e for e in child.life.ends if e.reason is not EndReason.PAUSED), None)
-        if child.closed and (end is None or end.reason not in ANSWERS):
-            return "it was closed"
-        if end is not None:
-            return end
-        if child.life.state.held():
-            return None  # the message waits for a step
-        if child.idle and child.status is not SessionStatus.PAUSED:
-            return why_not(child, "parent")
-        return None
+    def look() -> Answer | AnswerFailed | None:
+        outcome = question.outcome()
+        if not isinstance(outcome, AnswerFailed) or child.closed:
+            return outcome
+        # What is paused goes on when resumed, and what is held when it is let through.
+        waits = child.status is SessionStatus.PAUSED or (
+            not outcome.end and child.life.state.held()
+        )
+        return None if waits else outcome
 
-    found: RunEnd | str | None = await wait_until(look, child.life.bell)
-    if isinstance(found, RunEnd):
-        return answer_of(child, found).text
-    raise AnswerFailed(child.name, found or "nobody knows why")
+    try:
+        found: Answer | AnswerFailed | None = await wait_until(look, child.life.bell)
+    finally:
+        question.drop()
+    if isinstance(found, Answer):
+        return found.text
+    raise found or AnswerFailed(child.name, "nobody knows why")

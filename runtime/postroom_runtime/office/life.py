@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections import deque
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,16 +19,12 @@ from postroom_runtime.contracts.config import AgentConfig
 from postroom_runtime.contracts.envelope import (
     Control,
     Envelope,
-    FromSystem,
-    Outgoing,
     Release,
-    WatchedEvent,
 )
-from postroom_runtime.contracts.errors import ConfigError, MailRefused, PostroomError
+from postroom_runtime.contracts.errors import ConfigError, PostroomError
 from postroom_runtime.contracts.event import Event, EventKind
 from postroom_runtime.contracts.ids import CallId, SessionId
 from postroom_runtime.contracts.journal import RowKind
-from postroom_runtime.contracts.results import RunEnd
 from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
 from postroom_runtime.contracts.turn import Turn
 from postroom_runtime.mail.approvals import release_mail
@@ -39,6 +34,8 @@ from postroom_runtime.office.call_desk import CallDesk
 from postroom_runtime.office.closing import store_closed
 from postroom_runtime.office.offering import Offering
 from postroom_runtime.office.options import Options
+from postroom_runtime.office.parents import tell_parent
+from postroom_runtime.office.questions import Questions
 from postroom_runtime.office.roster import Definition
 from postroom_runtime.office.steering import Steering
 from postroom_runtime.signals.bell import Bell, wait_until
@@ -47,6 +44,7 @@ from postroom_runtime.stepper.receive_points import cancels, released, starts_ru
 from postroom_runtime.stepper.resting import settle, unsettled
 from postroom_runtime.stepper.spending import Cap
 from postroom_runtime.stepper.state import SessionState
+from postroom_runtime.stepper.structured import Request, StructuredRun
 
 if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
@@ -78,8 +76,9 @@ class Life:
         self.table = CallTable(record.id, room.storage, epoch, room.now, changed)
         self._strays = Strays(changed)
         self.options = Options(record.options)
-        self.ends: deque[RunEnd] = deque(maxlen=256)
-        """How the last runs went, oldest first."""
+        self.questions = Questions()
+        self.requests: list[Request] = []
+        """Structured turns that wait for it to be at rest, oldest first."""
         self.running = False
         self.closing = False
         # What an earlier kernel left unread: its calls are orphans, and an answered approval waits
@@ -247,27 +246,7 @@ class Life:
         record = self.state.record
         if record.ends_with_call:
             return  # the call tells of it (M-104)
-        parent = self._room.router.lookup(record.parent) if record.parent else None
-        if parent is None or parent.closed:
-            return
-        data = {"name": record.name, "error": error}
-        posted = self._room.router.deliver(
-            Outgoing(
-                session=parent.id,
-                sender=FromSystem(f"session:{record.name}"),
-                body=WatchedEvent(record.id, EventKind.SESSION_FAILED, data),
-                hops=record.hops,
-            )
-        )
-        told = parent.name
-
-        async def tell() -> None:
-            try:
-                await posted
-            except MailRefused as refusal:
-                self.report("refused", f"{told} was not told that {record.name} failed: {refusal}")
-
-        self._room.task(tell(), f"{record.name}:tell-parent")
+        tell_parent(self._room, record, error, self.report)
 
     # ── its task ──
 
@@ -298,12 +277,15 @@ class Life:
     async def _live(self) -> None:
         while not self.closing:
             work = await wait_until(self._due, self.bell)
-            before = self.state.record
+            before, structured = self.state.record, None
             try:
                 if work == "run":
                     self.running = True
                     self.release_answered()
                     await Run(self).run()
+                elif work == "structured":
+                    self.running, structured = True, self.requests.pop(0)
+                    await StructuredRun(self, structured).run()
                 else:
                     await settle(self)
             except PostroomError as error:
@@ -315,16 +297,8 @@ class Life:
                 if self.running:
                     self.running = False
                     self.steering.end()
-                    after = self.state.record
-                    self.ends.append(
-                        RunEnd(
-                            after=before.cursor,
-                            cursor=after.cursor,
-                            reason=after.end_reason,
-                            first_turn=before.turns + 1,
-                            last_turn=after.turns,
-                        )
-                    )
+                    if structured is None or not structured.answered:
+                        self.questions.run_ended(before, self.state.record)
                 self._room.delivery.ring(self.state.id)
         if self.state.record.status is not SessionStatus.CLOSED:
             store_closed(self)
@@ -334,7 +308,7 @@ class Life:
             return None
         unread = self.state.unread()
         if not unread:
-            return None
+            return "structured" if self.asked else None
         if self._trouble is not None:
             if unread[-1].seq <= self._trouble[0]:
                 return None
@@ -342,7 +316,22 @@ class Life:
         self.load()
         if unsettled(self) or self._orders():
             return "settle"
-        return "run" if self.runnable() else None
+        if self.runnable():
+            return "run"
+        return "structured" if self.asked else None
+
+    @property
+    def asked(self) -> bool:
+        """Whether a structured turn is due: not while it is paused (M-82)."""
+        if not self.requests or self.closed or self.defined() is None or self._trouble is not None:
+            return False
+        self.load()
+        return self.state.record.status is not SessionStatus.PAUSED
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a run is under way or due."""
+        return self.running or self.runnable() or self.asked
 
     def runnable(self) -> bool:
         """Whether mail gives it a reason to run here."""
@@ -371,7 +360,7 @@ class Life:
     @property
     def idle(self) -> bool:
         """Whether no run is under way, none is due, and no call runs or is about to."""
-        if self.running or self.table.open_calls() or self.runnable():
+        if self.under_way or self.table.open_calls():
             return False
         if self._executor is not None and self._executor.busy:
             return False

@@ -29,10 +29,10 @@ from postroom_runtime.mail.router import Router
 from postroom_runtime.models.script import Script
 from postroom_runtime.office.approval_verbs import ApprovalVerbs
 from postroom_runtime.office.closing import close_session
+from postroom_runtime.office.groups import GroupVerbs
 from postroom_runtime.office.home import Home
 from postroom_runtime.office.housing import Housing
 from postroom_runtime.office.lineage import Lineage
-from postroom_runtime.office.mail_verbs import MailVerbs
 from postroom_runtime.office.numbers import Signatures
 from postroom_runtime.office.picture_verbs import PictureVerbs
 from postroom_runtime.office.recovery import recover, stored_approvals
@@ -56,7 +56,7 @@ class Room(
     Housing,
     SessionVerbs,
     StepVerbs,
-    MailVerbs,
+    GroupVerbs,
     ApprovalVerbs,
     PictureVerbs,
     WatchVerbs,

@@ -20,12 +20,13 @@ from postroom_runtime.contracts.envelope import (
 from postroom_runtime.contracts.errors import ConfigError
 from postroom_runtime.contracts.event import Event
 from postroom_runtime.contracts.ids import SessionId
-from postroom_runtime.contracts.results import Answer, WaitResult
+from postroom_runtime.contracts.results import WaitResult
 from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
 from postroom_runtime.contracts.turn import EndReason, Turn, Usage
 from postroom_runtime.mail.journal_events import event_of
 from postroom_runtime.mail.mailbox import Mailbox
 from postroom_runtime.office.life import Life
+from postroom_runtime.office.run_verbs import RunVerbs
 from postroom_runtime.stepper.reasons import why_it_waits
 from postroom_runtime.stepper.receive_points import renders
 from postroom_runtime.stepper.withdrawal import without_withdrawn
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
 
 
-class Session:
+class Session(RunVerbs):
     """A session of a room: what ``room.spawn`` and ``room.session`` give.
 
     It runs as a task on the room's loop. Every method but the ``async`` ones may be called from any
@@ -58,6 +59,9 @@ class Session:
     def _shown(self, unread: Sequence[Envelope]) -> list[Envelope]:
         placeholders = self.life.state.placeholders
         return [e for e in without_withdrawn(unread) if renders(e, placeholders)]
+
+    def _me(self) -> "Session":
+        return self
 
     # ── what it is ──
 
@@ -233,22 +237,6 @@ class Session:
             expects_reply=expects_reply,
             id=id,
         )
-
-    async def ask(
-        self, text: str, *, timeout: float | None = 300, interrupt: bool = False
-    ) -> Answer:
-        """Send, then return the final text of the run that reads it.
-
-        Args:
-            text: What to ask.
-            timeout: Seconds; None waits for ever.
-            interrupt: As in :meth:`send`.
-
-        Raises:
-            AnswerFailed: The run ended without an answer, cannot start here, or time was up.
-            MailRefused: As in :meth:`send`.
-        """
-        return await self.room.waiting.ask(self, text, timeout=timeout, interrupt=interrupt)
 
     async def wait(
         self, until: str = "idle", *, timeout: float | None = 300, strict: bool = False

@@ -5,7 +5,7 @@ anything typed at the session, and the round that follows reads it (A-12…A-15,
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from postroom_runtime.contracts.envelope import FromUser, Outgoing, UserMessage
 from postroom_runtime.contracts.errors import ConfigError, MailRefused
@@ -18,6 +18,18 @@ from postroom_runtime.stepper.receive_points import halts
 if TYPE_CHECKING:
     from postroom_runtime.office.life import Life
     from postroom_runtime.office.room import Room
+
+
+def check_inbox(inbox: Any) -> None:
+    """Refuse what cannot steer a run.
+
+    Raises:
+        ConfigError: It is no inbox, and not None.
+        TypeError: Its reader takes no positional argument.
+    """
+    if inbox is not None and not is_inbox(inbox):
+        raise ConfigError(f"inbox={inbox!r} will not do: give {INBOX_RULE}.", value=inbox)
+    check_reader(inbox)
 
 
 class Steering:
@@ -66,9 +78,7 @@ class Steering:
             ConfigError: It is no inbox.
             TypeError: Its reader takes no positional argument.
         """
-        if inbox is not None and not is_inbox(inbox):
-            raise ConfigError(f"inbox={inbox!r} will not do: give {INBOX_RULE}.", value=inbox)
-        check_reader(inbox)
+        check_inbox(inbox)
         self._overrides[seq] = inbox
 
     def inherit(self, caller: "Steering", helper: Helper | None, label: str = "") -> None:

@@ -5,23 +5,19 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from postroom_runtime.calls.context import CURRENT
-from postroom_runtime.contracts.config import WAKE_KINDS
 from postroom_runtime.contracts.errors import AnswerFailed, ConfigError, WaitTimedOut
 from postroom_runtime.contracts.event import Event, EventKind
 from postroom_runtime.contracts.ids import SessionId
-from postroom_runtime.contracts.results import Answer, DrainResult, RunEnd, WaitResult, WokenBy
+from postroom_runtime.contracts.results import Answer, DrainResult, WaitResult, WokenBy
 from postroom_runtime.contracts.session_record import SessionStatus
-from postroom_runtime.contracts.turn import EndReason, Role, Usage
 from postroom_runtime.mail.router import Letter
+from postroom_runtime.office.questions import ANSWERS, MailQuestion, Question
 from postroom_runtime.office.wait_graph import Target
 from postroom_runtime.signals.bell import wait_until
 
 if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
     from postroom_runtime.office.session import Session
-
-ANSWERS = (EndReason.ANSWER, EndReason.BUDGET)
-"""Ends of a run that leave a final text."""
 
 
 class Waiting:
@@ -64,7 +60,7 @@ class Waiting:
             done = [session for session in sessions if over(session)]
             hopeless = [s for s in sessions if s not in done and _at_rest_for(s, word)]
             ready = len(done) >= enough or len(done) + len(hopeless) == len(sessions)
-            return done if ready or self._all_held() else None
+            return done if ready or self.all_held() else None
 
         found = await wait_until(look, self._room.delivery.room_bell, timeout)
         timed_out = found is None
@@ -86,7 +82,7 @@ class Waiting:
             text=text,
         )
 
-    def _all_held(self) -> bool:
+    def all_held(self) -> bool:
         """Whether the room steps, and nothing happens any more before the next step.
 
         A tool call that waits is no reason to give up: it is what the next step goes on with.
@@ -131,32 +127,43 @@ class Waiting:
         """See :meth:`Session.ask`."""
         room = self._room
         room.attach()
-        receipt = await room.router.post(session.id, Letter(text=text, interrupt=interrupt))
+        question = MailQuestion(session)
+        try:
+            # A circle is refused before anything is sent.
+            with room.wait_graph.waiting([Target(session.id)]):
+                question.sent(
+                    await room.router.post(session.id, Letter(text=text, interrupt=interrupt))
+                )
+                return await self._answer(session, question, timeout)
+        finally:
+            question.drop()
 
-        def look() -> RunEnd | str | None:
-            for end in session.life.ends:
-                if end.after < receipt.seq <= end.cursor:
-                    return end
-            if room.holds(session.id, receipt.seq):
-                held = "the question is held: %step lets it through"
-                return held if self._all_held() else None
-            if session.idle:
-                return why_not(session)
-            return None
+    async def answer(self, session: "Session", question: Question, timeout: float | None) -> Answer:
+        """Wait for what becomes of ``question``.
 
+        Raises:
+            AnswerFailed: There is no answer, or not within ``timeout`` seconds.
+            WaitCycle: Inside of a call that what is asked waits for.
+        """
+        with self._room.wait_graph.waiting([Target(session.id)]):
+            return await self._answer(session, question, timeout)
+
+    async def _answer(
+        self, session: "Session", question: Question, timeout: float | None
+    ) -> Answer:
+        room = self._room
         # A room that steps may come to a halt by what another session does.
         bell = room.delivery.room_bell if room.stepping else session.life.bell
-        with room.wait_graph.waiting([Target(session.id)]):
-            found: RunEnd | str | None = await wait_until(look, bell, timeout)
+        found: Answer | AnswerFailed | None = await wait_until(question.outcome, bell, timeout)
         if found is None:
             raise AnswerFailed(
                 session.name,
                 f"not within {timeout:g} s",
                 "It works on; wait for it, or give a longer timeout.",
             )
-        if isinstance(found, str):
-            raise AnswerFailed(session.name, found)
-        return answer_of(session, found, since=receipt.seq)
+        if isinstance(found, AnswerFailed):
+            raise found
+        return found
 
     async def drain(self, timeout: float | None) -> DrainResult:
         """See :meth:`Room.drain`."""
@@ -165,7 +172,7 @@ class Waiting:
         def look() -> bool | None:
             if all(session.idle for session in room.sessions()):
                 return True
-            return False if self._all_held() else None
+            return False if self.all_held() else None
 
         with room.wait_graph.waiting([Target(session.id) for session in room.sessions()]):
             quiet = await wait_until(look, room.delivery.room_bell, timeout)
@@ -188,45 +195,6 @@ def _targets(sessions: Sequence["Session"], until: str) -> list[Target]:
     if until.startswith("call_"):
         return [Target(session.id, until) for session in sessions]
     return [Target(session.id) for session in sessions] if until in ("idle", "answer") else []
-
-
-def answer_of(session: "Session", end: RunEnd, *, since: int = 1) -> Answer:
-    """Return the answer that a run ended with.
-
-    Args:
-        session: Whose run.
-        end: How it went.
-        since: Mail from this ``seq`` on is part of what was asked.
-
-    Raises:
-        AnswerFailed: It ended with none.
-    """
-    turns = session.transcript()[end.first_turn - 1 : end.last_turn]
-    last = next((turn for turn in reversed(turns) if turn.role is Role.MODEL), None)
-    if end.reason not in ANSWERS or last is None or not last.text.strip():
-        why = f": {session.error.splitlines()[0]}" if session.error else ""
-        raise AnswerFailed(session.name, f"its run ended with {end.reason!s}{why}")
-    usage = sum((turn.usage for turn in turns if turn.usage), Usage())
-    mail = [e for turn in turns for e in turn.mail if e.seq >= since]
-    return Answer(text=last.text, turn=last.index, usage=usage, mail=tuple(mail))
-
-
-def why_not(session: "Session", sender: str = "user") -> str:
-    """Return why ``session``, at rest, has not run for mail of ``sender``, a word of ``wake_on``."""
-    status = session.status
-    if session.closed:
-        return "it is closed"
-    if session.room.roster.get(session.agent) is None:
-        return f"it needs agent {session.agent}: run the cell that defines it, then ask again"
-    if status is SessionStatus.PAUSED:
-        return "it is paused; the question waits for %resume"
-    if status is SessionStatus.FAILED:
-        return f"it failed: {session.error.splitlines()[0] if session.error else ''}"
-    if (cap := session.life.spending()) is not None:
-        return f"{cap.words(session.name, session.agent)}; the question waits"
-    if sender not in session.life.definition().wake_on:
-        return f"its wake_on has no {sender!r} ({', '.join(WAKE_KINDS)}); the question waits"
-    return "it did not run"
 
 
 def _text(
