@@ -176,7 +176,9 @@ def test_a14_what_comes_with_the_last_answer_extends_the_run_by_a_round() -> Non
     in_room(main)
 
 
-def test_a14_what_came_while_calls_ran_in_the_background_is_read_before_the_run_ends() -> None:
+def test_a14_what_came_while_calls_ran_in_the_background_is_read_with_their_ends() -> None:
+    """A-14, M-37: in one round."""
+
     async def main(room: Room) -> None:
         inbox = QueueInbox()
 
@@ -196,9 +198,8 @@ def test_a14_what_came_while_calls_ran_in_the_background_is_read_before_the_run_
         await s.wait()
 
         assert len(runs(s)) == 2
-        assert [e.text for e in s.transcript()[-2].mail if isinstance(e.sender, FromUser)] == [
-            "hurry"
-        ]
+        assert [e.text for e in s.transcript()[4].mail] == ["slept 5", "hurry"]
+        assert len(s.transcript()) == 6
 
     in_room(main)
 
