@@ -28,13 +28,10 @@ def napping(**seconds: float) -> Any:
 
     @script
     async def voter(turn: ScriptTurn) -> str:
-        await asyncio.sleep(seconds[NAMES[turn.session]])
-        return f"vote of {NAMES[turn.session]}"
+        await asyncio.sleep(seconds[turn.name])
+        return f"vote of {turn.name}"
 
     return voter
-
-
-NAMES = {f"s-000{n}": name for n, name in enumerate(("ann", "bob", "cat", "dan", "eve"), 1)}
 
 
 # ── Broadcast ──
@@ -171,7 +168,7 @@ def test_a_gather_tells_silent_failed_and_refused_from_late() -> None:
     async def main(room: Room) -> None:
         @script
         def voter(turn: ScriptTurn) -> str:
-            match NAMES[turn.session]:
+            match turn.name:
                 case "ann":
                     return no_reply
                 case "bob":
@@ -222,7 +219,7 @@ def test_a_session_gathers_by_letters_that_reply_to_its_question_or_by_final_tex
     async def main(room: Room) -> None:
         @script
         def voter(turn: ScriptTurn) -> Talk:
-            name, asked = NAMES.get(turn.session, ""), turn.mail[0]
+            name, asked = turn.name, turn.mail[0]
             if name == "ann":
                 yield call("send-message", to=asked.sender.id, text="by the way")
                 yield call(
@@ -254,7 +251,7 @@ def test_a_gather_with_a_schema_gathers_objects() -> None:
     async def main(room: Room) -> None:
         @script
         def voter(turn: ScriptTurn) -> Any:
-            return {"yes": NAMES[turn.session] != "bob"} if turn.schema else "?"
+            return {"yes": turn.name != "bob"} if turn.schema else "?"
 
         voters = five(room, model=voter)
         gone = room.spawn("echo", name="gone")

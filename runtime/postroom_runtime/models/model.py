@@ -16,6 +16,8 @@ class Prompt:
     """One request to a model. The last turn is the user turn to be answered."""
 
     session: SessionId
+    name: str = ""
+    """What the session is called."""
     agent: str
     instructions: str
     turns: Sequence[Turn]

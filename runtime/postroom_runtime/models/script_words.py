@@ -114,6 +114,11 @@ class ScriptTurn:
         return self._prompt.session
 
     @property
+    def name(self) -> str:
+        """The name of that session."""
+        return self._prompt.name
+
+    @property
     def agent(self) -> str:
         """The slug of its agent."""
         return self._prompt.agent

@@ -237,6 +237,7 @@ async def think(
     cut = host.definition().interrupt_completions and not uncut
     prompt = Prompt(
         session=state.id,
+        name=state.record.name,
         agent=state.record.agent,
         instructions=host.definition().instructions,
         turns=tuple(state.turns),
