@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent / "js"
+NO_NETWORK = ("ENOTFOUND", "ETIMEDOUT", "ECONNREFUSED", "EAI_AGAIN", "ENETUNREACH")
 
 
 def run(*command: str) -> "subprocess.CompletedProcess[str]":
@@ -19,9 +20,11 @@ def test_the_front_end_passes_its_own_tests() -> None:
         pytest.skip("no npm on this machine")
     lock, installed = HERE / "package-lock.json", HERE / "node_modules" / ".package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
-        install = run("npm", "ci", "--no-audit", "--no-fund")
-        if install.returncode:
-            pytest.skip(f"npm cannot install the test tools here: {install.stderr[-300:]}")
+        # Not `npm ci`: it refuses a lock file that another platform's optional packages are not in.
+        install = run("npm", "install", "--no-audit", "--no-fund")
+        if install.returncode and any(word in install.stderr for word in NO_NETWORK):
+            pytest.skip(f"no way to npm's registry from here: {install.stderr[-300:]}")
+        assert install.returncode == 0, install.stderr
     tests = run("npx", "vitest", "run")
 
     assert tests.returncode == 0, tests.stdout + tests.stderr
