@@ -103,7 +103,7 @@ def test_a12_a23_a_provider_reads_it_behind_the_tool_s_message_with_no_mark_of_i
         async with open_room() as room:
             agent = Agent("rev", model=server.model, tools=[look], inbox=inbox, toolbox=[])
             s = room.spawn(agent, "read the logs")
-            await s.wait(timeout=20)
+            await s.wait(timeout=100, strict=True)
             assert said(s)[-1] == "done"
 
     with OpenAIServer(Says((), (Calls("look", "{}"),)), Says(("done",))) as server:
@@ -146,7 +146,7 @@ def test_a13_a_turn_that_the_output_limit_cut_off_drains_nothing() -> None:
     async def main(server: OpenAIServer) -> None:
         async with open_room() as room:
             s = room.spawn(Agent("rev", model=server.model, inbox=inbox, toolbox=[]), "go")
-            await s.wait(timeout=20)
+            await s.wait(timeout=100, strict=True)
             assert s.status is SessionStatus.FAILED
             assert "output limit" in s.error
 
@@ -722,7 +722,7 @@ def test_a41_a_cut_sign_ends_no_run_on_disk_either(tmp_path: Path) -> None:
     async def main() -> None:
         inbox = QueueInbox("half a sign: \ud800", "a\x00b")
         s = room.spawn(Agent("e", model=echo, inbox=inbox), "go")
-        await s.wait(timeout=20)
+        await s.wait(timeout=100, strict=True)
         assert s.status is SessionStatus.IDLE
         assert read(s) == ["go", "half a sign: \ufffd\n\na\x00b"]
 
