@@ -2,9 +2,11 @@
 
 import asyncio
 import contextvars
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
+from postroom_runtime.contracts.approval import Approval
 from postroom_runtime.contracts.envelope import Receipt
 from postroom_runtime.contracts.errors import PostroomError
 from postroom_runtime.contracts.event import LIVE_ONLY, Event
@@ -29,6 +31,7 @@ class FakeRoom:
 
     def __init__(self, name: str = "lab") -> None:
         self.answers: list[tuple[str, ...]] = []
+        self.asked: list[Approval] = []
         self.too_late: Exception | None = None
         self.name, self.tasks, self.closed = name, set[asyncio.Task[Any]](), False
         self.loop = asyncio.get_running_loop()
@@ -44,8 +47,11 @@ class FakeRoom:
         task.add_done_callback(self.tasks.discard)
         return task
 
-    def approve(self, id: str, *, by: str) -> None:
-        self._answer("approve", id, by)
+    def approvals(self) -> Sequence[Approval]:
+        return self.asked
+
+    def approve(self, id: str, args: Mapping[str, Any] | None = None, *, by: str) -> None:
+        self._answer("approve", id, *([json.dumps(args)] if args is not None else []), by)
 
     def deny(self, id: str, reason: str, *, by: str) -> None:
         self._answer("deny", id, reason, by)

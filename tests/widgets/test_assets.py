@@ -73,5 +73,5 @@ def test_every_variable_of_the_front_end_has_a_fallback() -> None:
 
 
 def test_a_widget_carries_little() -> None:
-    """Each saved widget has the whole module and sheet in it."""
-    assert len(script(SCRIPTS)) + len(sheet(SHEETS)) < 72_000
+    """Each saved widget has the whole module and sheet in it: forms, long feeds and all."""
+    assert len(script(SCRIPTS)) + len(sheet(SHEETS)) < 88_000

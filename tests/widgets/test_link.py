@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from postroom_runtime.contracts.approval import Approval
 from postroom_runtime.contracts.errors import AlreadyAnswered
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.testing import run_virtual
@@ -246,6 +247,53 @@ def test_m97_an_approval_is_answered_in_the_name_of_the_view() -> None:
             ("deny", "ap-0002", "no", "view"),
         ]
         assert [ack["id"] for ack in front.of("ack")] == ["view-a-0", "view-a-1"]
+
+    watched(main)
+
+
+ASKED = Approval(
+    id="ap-0001",
+    token="t-0001",
+    session="s-0002",
+    agent="reviewer",
+    call="call_0001",
+    tool="deploy",
+    arguments={"target": "staging", "workers": 12345678901234567890},
+)
+
+
+def test_m97_a_call_is_approved_with_what_was_typed_over_its_arguments() -> None:
+    async def main(session: FakeSession, feed: Feed) -> None:
+        front = Front(feed)
+        session.room.asked = [ASKED]
+        front.say("approve", id="v-0", approval="ap-0001", edits={"target": '"canary"'})
+        await asyncio.sleep(BATCH)
+
+        whole = '{"target": "canary", "workers": 12345678901234567890}'
+        assert session.room.answers == [("approve", "ap-0001", whole, "view")]
+
+    watched(main)
+
+
+@pytest.mark.parametrize(
+    ("edits", "words"),
+    [
+        ({"target": "canary"}, "target is not JSON: 'canary'. Text needs quotes"),
+        ({"port": "1"}, "'port' is no argument of this call; it has target, workers."),
+        (["target"], "edits are JSON texts by name, not ['target']."),
+    ],
+)
+def test_m97_an_edit_that_cannot_be_read_is_refused_and_answers_nothing(
+    edits: Any, words: str
+) -> None:
+    async def main(session: FakeSession, feed: Feed) -> None:
+        front = Front(feed)
+        session.room.asked = [ASKED]
+        front.say("approve", id="v-0", approval="ap-0001", edits=edits)
+        await asyncio.sleep(BATCH)
+
+        assert session.room.answers == []
+        assert words in front.of("refused")[0]["words"]
 
     watched(main)
 

@@ -57,6 +57,18 @@ def test_a_call_that_waits_for_its_owner_is_counted_apart_and_says_how_to_answer
         assert "touches staging · Runs only if you approve. %approve ap-0001" in page
 
 
+def test_what_is_shown_for_approval_is_what_would_run_and_then_what_was_let_run() -> None:
+    """M-97: a hook may have passed on other arguments, and its owner may edit them."""
+    story = asking()
+    asked = {"id": "ap-0001", "call": "call_0001", "arguments": {"target": "canary"}}
+    story.event(EventKind.APPROVAL_REQUESTED, approval={**asked, "state": "pending"})
+    assert row(story)["args"] == {"target": "canary"}
+
+    edited = {**asked, "state": "approved", "decision": {"target": "none"}}
+    story.event(EventKind.APPROVAL_RESOLVED, approval=edited)
+    assert row(story)["args"] == {"target": "none"}
+
+
 def test_an_approved_call_runs_and_its_result_is_mail_that_points_back() -> None:
     story = asking()
     story.decided("call_0001", "approved", by="view")

@@ -19,7 +19,9 @@ from weakref import WeakValueDictionary
 
 from postroom_runtime.contracts.errors import PostroomError
 from postroom_runtime.contracts.event import Event
+from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.ids import SessionId
+from postroom_widgets.edits import edited
 from postroom_widgets.reader import BATCH_SECONDS, WINDOW_ROWS, Message, Reader
 from postroom_widgets.view_model import fold
 from postroom_widgets.view_rows import lean
@@ -231,7 +233,7 @@ class Feed:
             case "cancel":
                 session.cancel(str(message.get("call")))
             case "approve":
-                session.room.approve(str(message.get("approval")), by=BY)
+                self._approve(str(message.get("approval")), message.get("edits"))
             case "deny":
                 session.room.deny(
                     str(message.get("approval")), str(message.get("reason") or ""), by=BY
@@ -242,6 +244,12 @@ class Feed:
                 session.resume()
             case _:
                 session.stop()
+
+    def _approve(self, id: str, edits: Json) -> None:
+        room = self.session.room
+        asked = next((each.arguments for each in room.approvals() if each.id == id), {})
+        # Answered meanwhile, it has no arguments here: the room says who was first.
+        room.approve(id, edited(asked, edits) if asked else None, by=BY)
 
 
 _feeds: "WeakValueDictionary[tuple[int, SessionId], Feed]" = WeakValueDictionary()

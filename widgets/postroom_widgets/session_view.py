@@ -15,8 +15,19 @@ from postroom_widgets.static_text import static_text
 from postroom_widgets.view_rows import Row, clipped
 from postroom_widgets.watched import Watched
 
-SCRIPTS: Final = ("kit", "outbox", "store", "calls", "rows", "feed", "strip", "composer", "session")
-SHEETS: Final = ("tokens", "views", "session")
+SCRIPTS: Final = (
+    "kit",
+    "outbox",
+    "store",
+    "asking",
+    "calls",
+    "rows",
+    "feed",
+    "strip",
+    "composer",
+    "session",
+)
+SHEETS: Final = ("tokens", "views", "forms", "session")
 
 SNAPSHOT_ROWS: Final = 50
 SNAPSHOT_TEXT: Final = 2_000

@@ -14,6 +14,7 @@ from postroom_widgets.view_rows import (
     SEND_TOOL,
     People,
     Row,
+    asked_arguments,
     call_fields,
     clipped,
     decision_words,
@@ -311,6 +312,7 @@ class _Draft:
         if key in self.table.rows:
             denied = approval.get("state") == "denied"
             told = {"decided": decision_words(approval), "denied": denied}
+            told |= asked_arguments(approval)
             self.table.put(key, {"approval": approval.get("id"), **told})
 
     def progress(self, data: Mapping[str, Json]) -> None:

@@ -172,6 +172,14 @@ def call_fields(call: Mapping[str, Json]) -> Row:
     )
 
 
+def asked_arguments(approval: Mapping[str, Json]) -> Row:
+    """Return with what a call runs: as a hook passed them on, and as they were edited."""
+    decision, arguments = approval.get("decision"), approval.get("arguments")
+    edited = approval.get("state") == "approved" and isinstance(decision, Mapping)
+    args = decision if edited else arguments
+    return {"args": dict(args)} if isinstance(args, Mapping) else {}
+
+
 def decision_words(approval: Mapping[str, Json]) -> str:
     """Return how an approval was answered: ``approved by %approve``, ``denied in a view: why``."""
     state, by = str(approval.get("state", "pending")), str(approval.get("answered_by") or "")

@@ -1,11 +1,13 @@
 """What the views need of a session and its room; the office has it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
+from postroom_runtime.contracts.approval import Approval
 from postroom_runtime.contracts.envelope import Receipt
 from postroom_runtime.contracts.event import Event
+from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.ids import SessionId
 from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
 
@@ -23,8 +25,12 @@ class WatchedRoom(Protocol):
         """Whether it was closed: nothing can be read or sent any more."""
         ...
 
-    def approve(self, id: str, *, by: str) -> object:
-        """Let a call that waits for its owner run; blocks for milliseconds."""
+    def approvals(self) -> Sequence[Approval]:
+        """Return what waits for the owner, oldest first."""
+        ...
+
+    def approve(self, id: str, args: Mapping[str, Json] | None = None, *, by: str) -> object:
+        """Let a call that waits for its owner run, as edited if ``args``; blocks for milliseconds."""
         ...
 
     def deny(self, id: str, reason: str, *, by: str) -> object:

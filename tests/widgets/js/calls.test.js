@@ -92,7 +92,7 @@ const ASKED = { state: "deferred", approval: "ap-0001", reason: "touches product
 test("a call that waits for a person is approved where it stands (M-97)", () => {
   show(ASKED);
   expect(el.querySelector(".ask").textContent).toBe(
-    "touches production · Runs only if you approve.ApproveDeny…",
+    "touches production · Runs only if you approve.ApproveDeny…Edit arguments",
   );
   named("Approve run_tests").click();
   later(20);
@@ -131,6 +131,75 @@ test("a reason that is being written outlives a change of its row", () => {
   show({ ...ASKED, hold: "asked you first" });
 
   expect(named("reason").value).toBe("not on");
+});
+
+const field = (name) => el.querySelector(`.arg [aria-label="${name}"]`);
+const yes = () => el.querySelector("form.ask [type=submit]");
+function write(name, text) {
+  field(name).value = text;
+  field(name).dispatchEvent(new Event("input"));
+}
+
+test("arguments are edited line by line as JSON, and only what differs is sent (M-97)", () => {
+  show({ ...ASKED, args: { suite: "fast", workers: 4, flags: ["-x"] } });
+  named("Edit arguments of run_tests").click();
+  expect(document.activeElement).toBe(field("suite"));
+  expect([field("suite").value, field("workers").value]).toEqual(['"fast"', "4"]);
+  expect(yes().textContent).toBe("Approve");
+
+  write("workers", "12345678901234567890");
+  write("flags", '[ "-x" ]');
+  expect(yes().textContent).toBe("Approve as edited");
+  expect(texts(el, ".arg.edited > code")).toEqual(["workers"]);
+  expect(el.querySelector(".arg.edited .was").textContent).toBe("asked for 4Restore");
+
+  el.querySelector("form.ask").requestSubmit();
+  later(20);
+  expect(model.of("approve")).toEqual([
+    {
+      op: "approve",
+      id: expect.any(String),
+      approval: "ap-0001",
+      edits: { workers: "12345678901234567890" },
+    },
+  ]);
+});
+
+test("what is not JSON cannot be approved, and says how to write it", () => {
+  show(ASKED);
+  named("Edit arguments of run_tests").click();
+  write("suite", "slow");
+
+  expect(el.querySelector(".arg .refusal").textContent).toBe('Not JSON. Text needs quotes: "…"');
+  expect(field("suite").getAttribute("aria-invalid")).toBe("true");
+  expect(yes().disabled).toBe(true);
+  el.querySelector("form.ask").requestSubmit();
+  expect(model.of("approve")).toEqual([]);
+
+  named("Restore suite").click();
+  expect(field("suite").value).toBe('"fast"');
+  expect(yes().disabled).toBe(false);
+  expect(yes().textContent).toBe("Approve");
+});
+
+test("what was typed over an argument outlives a change of its row, and Escape drops it", () => {
+  show(ASKED);
+  named("Edit arguments of run_tests").click();
+  write("suite", '"slow"');
+  show({ ...ASKED, hold: "asked you first" });
+  expect(field("suite").value).toBe('"slow"');
+
+  press(field("suite"), "Escape");
+  expect(document.activeElement).toBe(named("Edit arguments of run_tests"));
+  named("Edit arguments of run_tests").click();
+  expect(field("suite").value).toBe('"fast"');
+});
+
+test("a call without arguments offers none to edit", () => {
+  show({ ...ASKED, args: {} });
+
+  expect(named("Edit arguments")).toBe(null);
+  expect(named("Approve run_tests")).not.toBe(null);
 });
 
 test("a lost race is told in the row, and stays there", () => {
@@ -207,8 +276,10 @@ test("two questions about one tool are told apart, by name and on a narrow page"
   expect(labels).toEqual([
     'Approve run_tests target="a"',
     'Deny run_tests target="a"',
+    'Edit arguments of run_tests target="a"',
     'Approve run_tests target="b"',
     'Deny run_tests target="b"',
+    'Edit arguments of run_tests target="b"',
   ]);
   expect(texts(el, ".call.asks .args")).toEqual(['target="a"', 'target="b"']);
 });

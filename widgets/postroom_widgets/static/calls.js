@@ -1,6 +1,7 @@
 // Tool calls: one line each, with its evidence folded away. The words are those of the saved view.
 
-import { button, chip, h, icon, jump, running, say, span, plural } from "./kit.js";
+import { asking } from "./asking.js";
+import { argumentLine, button, chip, h, icon, jump, running, say, span, plural } from "./kit.js";
 
 export const STATES = {
   pending: "pending",
@@ -14,8 +15,6 @@ export const STATES = {
   denied: "denied",
 };
 export const ASK = "Runs only if you approve.";
-const WHY_NOT = "Why not? The agent reads this.";
-const ARGUMENT_LINE = 200;
 const QUICK_SECONDS = 1; // calls that end sooner never show a second line
 
 const OPEN = ["pending", "running", "deferred"];
@@ -45,13 +44,6 @@ function callLook(row) {
     default:
       return ["clock", "", words];
   }
-}
-
-export function argumentLine(args) {
-  const line = Object.entries(args ?? {})
-    .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
-    .join("  ");
-  return line.length > ARGUMENT_LINE ? `${line.slice(0, ARGUMENT_LINE)}…` : line;
 }
 
 /** How much of a call is done, 0 to 100; null when nobody knows. */
@@ -140,56 +132,30 @@ function work(ctx, row, order) {
 
 const busy = (order) => Boolean(order && !order.words);
 
-/** The line of a call that waits for a person: both answers, and a reason for a no. */
+/** The line of a call that waits for a person. */
 function ask(ctx, row, order) {
   const words = say(row.reason, ASK);
   if (ctx.closed || !row.approval) return h("div.hold", {}, words);
-  const approval = row.approval;
-  const disabled = busy(order);
-  const why = ctx.denying.get(row.key);
-  const redraw = (selector) => {
-    ctx.redraw(row.key);
-    ctx.focus(row.key, selector);
+  const { approval, key, tool, args } = row;
+  const turn = (open, selector) => {
+    if (open) ctx.asking.set(key, open);
+    else ctx.asking.delete(key);
+    ctx.redraw(key);
+    ctx.focus(key, selector);
   };
-  if (why === undefined) {
-    const approve = () => ctx.order("approve", row.key, { approval });
-    const begin = () => {
-      ctx.denying.set(row.key, "");
-      redraw("input");
-    };
-    const what = `${row.tool} ${argumentLine(row.args)}`.trim(); // two of one tool differ in nothing else
-    const named = (word) => ({ "aria-label": `${word} ${what}`, disabled });
-    return h(
-      "div.ask",
-      {},
-      h("span.grow", {}, words),
-      h(
-        "span.row",
-        {},
-        button("Approve", { ...named("Approve"), onclick: approve }, ".solid"),
-        button("Deny…", { ...named("Deny"), onclick: begin }, ".no"),
-      ),
-    );
-  }
-  const input = h("input", { "aria-label": "reason", placeholder: WHY_NOT, value: why, disabled });
-  const deny = (event) => {
-    event.preventDefault();
-    if (ctx.order("deny", row.key, { approval, reason: input.value.trim() }))
-      ctx.denying.delete(row.key);
+  const answer = (op, more) => {
+    if (ctx.order(op, key, { approval, ...more })) ctx.asking.delete(key);
   };
-  const back = () => {
-    ctx.denying.delete(row.key);
-    redraw(".no");
-  };
-  input.addEventListener("input", () => ctx.denying.set(row.key, input.value));
-  input.addEventListener("keydown", (event) => event.key === "Escape" && back());
-  return h(
-    "form.ask",
-    { onsubmit: deny },
-    input,
-    h("button.btn.small.tone", { type: "submit", "data-k": "bad", disabled }, `Deny ${row.tool}`),
-    button("Back", { onclick: back }),
-  );
+  return asking({
+    words,
+    tool,
+    args,
+    disabled: busy(order),
+    open: ctx.asking.get(key) ?? null,
+    turn,
+    approve: (edits) => answer("approve", Object.keys(edits).length ? { edits } : {}),
+    deny: (reason) => answer("deny", { reason }),
+  });
 }
 
 /** How long a call took, or has been running. */

@@ -48,7 +48,7 @@ export class Feed {
     this.context = {
       ...actions,
       unfolded: new Set(),
-      denying: new Map(), // key of a call -> the reason being written
+      asking: new Map(), // key of a call -> the form that is open in it
       name: "",
       closed: false,
       jump: (key) => this.jump(key),

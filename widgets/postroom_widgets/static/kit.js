@@ -17,6 +17,7 @@ const PATHS = {
   end: "M4 2.5v11 M4 3h8l-2 3 2 3H4",
   detach: "M3 8h3 M10 8h3 M7 5 9 11",
 };
+const ARGUMENT_LINE = 200;
 const SVG = "http://www.w3.org/2000/svg";
 
 /** A 16 px drawing; it says nothing to a screen reader, the word beside it does. */
@@ -97,6 +98,14 @@ export function byPlace(a, b) {
 /** The parts that say something, with dots between. */
 export function say(...parts) {
   return parts.filter(Boolean).join(" · ");
+}
+
+/** The arguments of a call on one line: `suite="fast"  workers=4`. */
+export function argumentLine(args) {
+  const line = Object.entries(args ?? {})
+    .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+    .join("  ");
+  return line.length > ARGUMENT_LINE ? `${line.slice(0, ARGUMENT_LINE)}…` : line;
 }
 
 /** A link to another row of the same feed; plain text where nothing can be pressed. */

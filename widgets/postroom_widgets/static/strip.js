@@ -1,7 +1,7 @@
 // Every call that has not ended, at the foot of the feed: those that go on alone scroll away.
 
-import { argumentLine, bar, elapsed, isOpen, lasts, share } from "./calls.js";
-import { h, icon, plural, say } from "./kit.js";
+import { bar, elapsed, isOpen, lasts, share } from "./calls.js";
+import { argumentLine, h, icon, plural, say } from "./kit.js";
 
 const SHOWN = 4;
 
