@@ -106,6 +106,19 @@ def test_each_call_detaches_at_its_own_time_and_the_others_are_waited_for() -> N
     assert (detached.always, when) == (set(), 8)
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("seconds", [0.1, 0.3, 0.7, 1.1, 2.3, 1234.7])
+def test_a_call_detaches_in_time_whenever_its_turn_began(seconds: float) -> None:
+    """M-61: sums of seconds are not exact, and what they lack is no time to wait for."""
+
+    async def main() -> Detached:
+        host = FakeHost(None, one)
+        await asyncio.sleep(seconds)
+        return (await attended(host, ("one", 30.0), policy=attach(one=0.2)))[0]
+
+    assert run_virtual(main()).why == {"call_0001": "still running after 0.2s"}
+
+
 def test_the_step_is_free_when_the_last_call_detaches() -> None:
     """M-59."""
 

@@ -15,6 +15,9 @@ from postroom_runtime.stepper.step import Host, Stopped, halting, interrupting
 WAITING = ("wait", STATUS_TOOL)
 """Tools that mail and controls end: they return at once, and need not be detached (M-67, trap 6)."""
 
+_RESOLUTION = 1e-6
+"""Seconds that no clock need tell apart: less than that is no time to wait for."""
+
 
 def attach_limit(work: Work, strategy: object) -> float | None:
     """Return how many seconds the step stays with a call; None for as long as it takes."""
@@ -87,7 +90,8 @@ async def attend(host: Host, works: Sequence[Work]) -> Detached:
         for id in [id for id in attached if limits[id] == 0]:
             detach([id], "still running after 0s")
             detached.always.add(id)
-        for id in [id for id in open_calls() if (limit := limits[id]) is not None and limit <= now]:
+        due = now + _RESOLUTION
+        for id in [id for id in open_calls() if (limit := limits[id]) is not None and limit <= due]:
             detach([id], f"still running after {limits[id]:g}s")
         later = [limits[id] for id in open_calls() if limits[id] is not None]
         timeout = min((limit for limit in later if limit is not None), default=None)
