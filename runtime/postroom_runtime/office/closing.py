@@ -3,15 +3,20 @@
 from typing import TYPE_CHECKING
 
 from postroom_runtime.contracts.call import Call, CallState
-from postroom_runtime.contracts.envelope import Outgoing
+from postroom_runtime.contracts.envelope import FromSession, Outgoing
 from postroom_runtime.contracts.journal import Record
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.contracts.turn import EndReason
+from postroom_runtime.stepper.receive_points import renders
 
 if TYPE_CHECKING:
     from postroom_runtime.office.life import Life
     from postroom_runtime.office.room import Room
     from postroom_runtime.office.session import Session
+
+
+_TOLD = 5
+"""Letters that the owner is told one by one."""
 
 
 def close_session(room: "Room", session: "Session") -> None:
@@ -54,3 +59,22 @@ def store_closed(life: "Life") -> None:
     for call in ended:
         life.table.enter(call)
     life.state.commit_now(status=SessionStatus.CLOSED, end_reason=reason)
+    _tell_unread(life)
+
+
+def _tell_unread(life: "Life") -> None:
+    """Tell the owner of letters that were accepted and that nobody reads any more."""
+    state = life.state
+    letters = [
+        envelope
+        for envelope in state.unread()
+        if isinstance(envelope.sender, FromSession) and renders(envelope, state.placeholders)
+    ]
+    if letters:
+        ids = ", ".join(f"{e.id} from {e.sender.id}" for e in letters[:_TOLD])
+        more = f" and {len(letters) - _TOLD} more" if len(letters) > _TOLD else ""
+        life.report(
+            "unread",
+            f"{state.record.name} was closed with letters it had not read: {ids}{more}.",
+            mail=[envelope.id for envelope in letters],
+        )
