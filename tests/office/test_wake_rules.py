@@ -65,7 +65,7 @@ def household(room: Room, wake_on: list[str]) -> Session:
 
 def write(room: Room, me: Session, kind: str) -> str:
     """Let mail of ``kind`` arrive; return what its receipt says."""
-    system = {"session": me.id, "sender": FromSystem("timer:t-0001")}
+    system: dict[str, Any] = {"session": me.id, "sender": FromSystem("timer:t-0001")}
     match kind.split():
         case ["the", "owner"]:
             return me.send("ping").note

@@ -28,7 +28,7 @@ from postroom_runtime.mail.mailbox import Mailbox
 from postroom_runtime.office.life import Life
 from postroom_runtime.office.run_verbs import RunVerbs
 from postroom_runtime.stepper.reasons import why_it_waits
-from postroom_runtime.stepper.receive_points import renders
+from postroom_runtime.stepper.receive_points import renders, starts_run
 from postroom_runtime.stepper.withdrawal import without_withdrawn
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class Session(RunVerbs):
         self.new = False
         """Whether the last spawn of it made it."""
         self.life = Life(self, room, record, epoch)
+        self._quiet: tuple[object, object, int] = None, None, 0
+        """As which record and definition no mail up to where starts a run."""
         self.mailbox = Mailbox(record.id, room.storage, self.life.bell, self._shown)
         """Its queue; also a ``pr.Inbox``, which steers agents of other frameworks (A-2)."""
 
@@ -166,25 +168,27 @@ class Session(RunVerbs):
 
         What is known just after the mail was accepted: a run under way may still end without it.
         """
-        state, definition = self.life.state, self.life.defined()
-        mail = next((e for e in self.mailbox.unread(self.cursor) if e.seq == seq), None)
-        if mail is None or self.closed:
+        record, definition = self.record, self.life.defined()
+        mail = next(iter(self.mailbox.unread(max(seq - 1, record.cursor))), None)
+        if mail is None or mail.seq != seq or self.closed:
             return ""
         if definition is None:
             return f"waits: {self.name} needs agent {self.agent}: run its cell"
-        cap = self.life.spending()
-        if cap is None and (self.life.running or self.life.runnable()):
+        cap, agent = self.life.spending(), definition.agent
+        if cap is None and self.life.running:
             return ""
-        agent = definition.agent
-        return why_it_waits(
-            self.record,
-            mail,
-            state.placeholders,
-            agent.wake_on,
-            self.life.kind_of,
-            agent.resume_on_any_mail,
-            cap,
-        )
+        placeholders, kind_of = self.life.state.placeholders, self.life.kind_of
+        resumes = agent.resume_on_any_mail
+        why = why_it_waits(record, mail, placeholders, agent.wake_on, kind_of, resumes, cap)
+        if not why or cap is not None:
+            return why
+        # What is about to wake it has it read too. Each mail is looked at once: many may wait.
+        known, of, seen = self._quiet
+        fresh = self.mailbox.unread(seen if known is record and of is definition else record.cursor)
+        if starts_run(record, fresh, placeholders, agent.wake_on, kind_of, resumes):
+            return ""
+        self._quiet = record, definition, fresh[-1].seq if fresh else seq
+        return why
 
     # ── mail ──
 
