@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from postroom_runtime.contracts.turn import EndReason, Role, Turn, Usage, no_reply
     from postroom_runtime.mail.watches import Watch
     from postroom_runtime.models.script import call, say, script
+    from postroom_runtime.office.feed import Feed
     from postroom_runtime.office.room import Room
     from postroom_runtime.office.run_handle import RunHandle
     from postroom_runtime.office.sequence_picture import Sequence
@@ -163,6 +164,7 @@ _FROM: Final = {
     "postroom_runtime.contracts.turn": ("EndReason", "Role", "Turn", "Usage", "no_reply"),
     "postroom_runtime.mail.watches": ("Watch",),
     "postroom_runtime.models.script": ("call", "say", "script"),
+    "postroom_runtime.office.feed": ("Feed",),
     "postroom_runtime.office.room": ("Room",),
     "postroom_runtime.office.run_handle": ("RunHandle",),
     "postroom_runtime.office.sequence_picture": ("Sequence",),
@@ -213,6 +215,7 @@ __all__ = [  # noqa: RUF022 - what people use first stands first
     "CallState",
     "Approval",
     "ApprovalState",
+    "Feed",
     "Policy",
     "Rule",
     "Wrapper",

@@ -159,6 +159,7 @@ def inbox_grid(entries: Sequence[Envelope], *, approvals: Sequence[Approval], of
     rows = tuple(
         (entry.id, entry.session.partition("@")[2], _type(entry), _entry(entry, known))
         for entry in entries
+        if _type(entry) != "approval_resolved"  # its card says so
     )
     return Grid(
         (Column("id"), Column("agent"), Column("kind"), Column("text", text=True)),

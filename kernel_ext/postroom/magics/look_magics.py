@@ -1,7 +1,6 @@
 """The magics that look and change nothing: sessions, mail, turns, calls, the owner inbox."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from IPython.core.magic import magics_class
@@ -13,8 +12,6 @@ from postroom.display import mail_grid, session_grid
 from postroom.magics.base import DeskMagics, magic
 from postroom.tables import Table
 from postroom.transcripts import Transcript
-from postroom_runtime.contracts.errors import ConfigError
-from postroom_runtime.contracts.ids import is_inbox_key
 
 
 @magics_class
@@ -76,17 +73,7 @@ class LookMagics(DeskMagics):
         looked = caller()
         parsed = self.read(INBOX, line, local_ns)
         room = self.room
-        owners = [
-            session.agent for session in room.sessions(inbox=True) if is_inbox_key(session.id)
-        ]
-        if parsed.head and parsed.head not in owners:
-            near = get_close_matches(parsed.head, owners, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(owners)}."
-            raise ConfigError(f"no agent {parsed.head!r} has an inbox. {hint}", value=parsed.head)
-        found = [entry for agent in owners for entry in room.inbox(agent)]
-        if parsed.head:
-            found = room.inbox(parsed.head)
-        found.sort(key=lambda entry: (entry.accepted_at, entry.session, entry.seq))
+        found = room.inbox(parsed.head or None).history()
         grid = inbox_grid(found, approvals=room.approvals(state=None), of=parsed.head)
         return self.give(Table(found, grid, width=self.desk.width), parsed, looked)
 

@@ -130,7 +130,8 @@ class InboxReadOnly(PostroomError):
     def __init__(self, to: str = "inbox") -> None:
         super().__init__(
             f"{to!r} is the owner inbox and read-only (inbox_read_only, 403): "
-            "the runtime alone writes there. Use room.notify(agent, text) from Python."
+            "the runtime alone writes there. Use room.notify(agent, text) from Python; "
+            "read it with %inbox or room.inbox(agent)."
         )
         self.to = to
 

@@ -101,3 +101,8 @@ def inbox_key(agent: str) -> SessionId:
 def is_inbox_key(session: SessionId) -> bool:
     """Tell whether ``session`` is the key of an owner inbox."""
     return session.startswith(f"{OWNER_INBOX}@")
+
+
+def names_inbox(key: str) -> bool:
+    """Tell whether ``key``, as somebody typed it, means an owner inbox: no session is called so."""
+    return key.lower().partition("@")[0] == OWNER_INBOX

@@ -29,12 +29,17 @@ class ApprovalDesk:
         storage: The room's store.
         now: The room's clock.
         stored: Approvals of earlier kernels, each in its latest state.
+        told: What is written beside an answer, in its transaction, for whoever else shows the question.
     """
 
     def __init__(
-        self, storage: Storage, now: Callable[[], datetime], stored: Iterable[Approval] = ()
+        self,
+        storage: Storage,
+        now: Callable[[], datetime],
+        stored: Iterable[Approval] = (),
+        told: Callable[[Approval], Sequence[Outgoing]] = lambda approval: (),
     ) -> None:
-        self._storage, self._now = storage, now
+        self._storage, self._now, self._told = storage, now, told
         self._all = {approval.id: approval for approval in stored}
         self._last = max((_number(id) for id in self._all), default=0)
         self._lock = threading.Lock()
@@ -157,7 +162,7 @@ class ApprovalDesk:
                 epoch=self._storage.claim(whole.session, "kernel"),
                 version=None,
                 rows=(whole, *rows),
-                mail=mail(whole),
+                mail=(*mail(whole), *self._told(whole)),
             ).result()
             with self._lock:
                 self._all[whole.id] = whole

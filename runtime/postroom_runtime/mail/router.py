@@ -31,6 +31,7 @@ from postroom_runtime.contracts.ids import (
     SessionId,
     check_given_id,
     is_inbox_key,
+    names_inbox,
 )
 from postroom_runtime.mail.permissions import Relation, may_interrupt, may_write, relation
 from postroom_runtime.storage.protocol import Pending, Storage
@@ -220,7 +221,7 @@ class Router:
         """
         if not isinstance(to, str):
             raise ConfigError(f"to={to!r} is no address: give a session's name or id.", value=to)
-        if to.lower() == "inbox" or is_inbox_key(to):
+        if names_inbox(to):
             raise InboxReadOnly(to)
         if (member := self.lookup(to)) is not None and (closed or not member.closed):
             return member
@@ -320,11 +321,16 @@ class Router:
 
         Raises:
             ConfigError: No such mail, or it is no message.
+            InboxReadOnly: It is an entry of an owner inbox.
             MailRefused: Somebody else wrote it. AlreadyRead comes from the store, with the receipt.
         """
         find = self._storage.find
         found = self._storage.find_mail(mail) if session is None else find(session, mail)
-        if found is None or is_inbox_key(found.session):
+        if found is not None and is_inbox_key(found.session):
+            if sender is None:
+                raise InboxReadOnly(found.session)
+            found = None  # for whoever is not the owner there is no such thing
+        if found is None:
             raise ConfigError(f"there is no mail {mail!r} to withdraw. Ids: %mail NAME", value=mail)
         if not isinstance(found.body, (UserMessage, AgentMessage, WatchedEvent)):
             raise ConfigError(

@@ -72,7 +72,11 @@ class CallDesk:
 
     def cancelled(self, token: str) -> Sequence[Record] | None:
         """Return what closes the question of a call that ends unanswered; None when it has its result."""
-        return self._room.approval_desk.cancel(token, "stop")
+        rows = self._room.approval_desk.cancel(token, "stop")
+        for row in rows or ():
+            if isinstance(row, Approval):
+                self._room.owner_inbox.post(self._room.owner_inbox.resolved(row))
+        return rows
 
     def progressed(self, call: CallId, progress: Progress) -> None:
         """Tell the listeners of a report."""

@@ -1,14 +1,11 @@
-"""The verbs of a room that send mail, and those of the owner inbox."""
+"""The verbs of a room that send mail."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from postroom_runtime.contracts.envelope import Envelope, Receipt
-from postroom_runtime.contracts.extra import Json
-from postroom_runtime.mail.owner_inbox import OwnerInbox
+from postroom_runtime.contracts.envelope import Receipt
 from postroom_runtime.mail.router import Letter, Posted, Router
-from postroom_runtime.office.roster import Roster
 
 if TYPE_CHECKING:
     from postroom_runtime.office.session import Session
@@ -18,8 +15,6 @@ class MailVerbs(ABC):
     """What a room does with mail; :class:`Room` is the rest."""
 
     router: Router
-    roster: Roster
-    owner_inbox: OwnerInbox
 
     @abstractmethod
     def session(self, key: str) -> "Session":
@@ -138,25 +133,3 @@ class MailVerbs(ABC):
         receipt = self.router.withdraw(mail, writer, reader.id if reader else None).result()
         self.hop(self.attach)
         return receipt
-
-    def notify(
-        self,
-        agent: str,
-        content: str,
-        *,
-        metadata: Mapping[str, Json] | None = None,
-        actions: Sequence[Json] | None = None,
-    ) -> Receipt:
-        """Write an entry in the owner inbox of ``agent`` (I-19).
-
-        Raises:
-            ConfigError: No such agent, or the content is no text.
-        """
-        self.check_open()
-        if self.roster.get(agent) is None and not self.owner_inbox.exists(agent):
-            self.roster.named(agent)
-        return self.owner_inbox.write(agent, content, metadata=metadata, actions=actions).result()
-
-    def inbox(self, agent: str) -> list[Envelope]:
-        """Return the entries of ``agent``'s owner inbox, oldest first."""
-        return self.owner_inbox.entries(agent)

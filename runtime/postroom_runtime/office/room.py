@@ -32,6 +32,7 @@ from postroom_runtime.office.closing import close_session
 from postroom_runtime.office.groups import GroupVerbs
 from postroom_runtime.office.home import Home
 from postroom_runtime.office.housing import Housing
+from postroom_runtime.office.inbox_verbs import InboxVerbs
 from postroom_runtime.office.lineage import Lineage
 from postroom_runtime.office.numbers import Signatures
 from postroom_runtime.office.picture_verbs import PictureVerbs
@@ -57,6 +58,7 @@ class Room(
     SessionVerbs,
     StepVerbs,
     GroupVerbs,
+    InboxVerbs,
     ApprovalVerbs,
     PictureVerbs,
     WatchVerbs,
@@ -101,7 +103,9 @@ class Room(
         self.max_sessions = MAX_SESSIONS
         """Open sessions beyond which agents spawn no more; the owner may."""
         self.owner_inbox = OwnerInbox(storage, now)
-        self.approval_desk = ApprovalDesk(storage, now, stored_approvals(storage))
+        self.approval_desk = ApprovalDesk(
+            storage, now, stored_approvals(storage), lambda a: (self.owner_inbox.resolved(a),)
+        )
         self.signatures = Signatures(storage)
         self.watching = watches_of(self)
         self.timetable = Timetable(
@@ -114,6 +118,7 @@ class Room(
         self._session_numbers = 0
         self._call_numbers = 0
         self._stop_listening = storage.bells(self.delivery.hear)
+        self.owner_inbox.back_fill()
         recover(self)
         self._next_session = itertools.count(self._session_numbers + 1)
         self._next_call = itertools.count(self._call_numbers + 1)

@@ -3,8 +3,8 @@
 from abc import ABC, abstractmethod
 from typing import Literal, overload
 
-from postroom_runtime.contracts.errors import UnknownRecipient
-from postroom_runtime.contracts.ids import SessionId, is_inbox_key
+from postroom_runtime.contracts.errors import InboxReadOnly, UnknownRecipient
+from postroom_runtime.contracts.ids import SessionId, is_inbox_key, names_inbox
 from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
 from postroom_runtime.mail.router import Router
 from postroom_runtime.office.session import Session
@@ -28,7 +28,10 @@ class SessionVerbs(ABC):
 
         Raises:
             UnknownRecipient: None, or several with that prefix; names near matches.
+            InboxReadOnly: An owner inbox is no session: nobody writes to it or orders it about.
         """
+        if names_inbox(key):
+            raise InboxReadOnly(key)
         if (member := self.router.lookup(key)) is not None and not member.closed:
             return self._sessions[member.id]
         found = [
