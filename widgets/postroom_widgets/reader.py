@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from postroom_runtime.contracts.extra import Json
 from postroom_widgets.view_rows import Row
-from postroom_widgets.view_state import ViewState
 
 Message = Mapping[str, Json]
 Post = Callable[[Message], None]
@@ -19,15 +18,38 @@ WINDOW_ROWS: Final = 500
 """Rows a view gets when it opens; it asks for earlier ones."""
 
 
+class Told(Protocol):
+    """What readers are told of: rows, each with its place ``o`` and its last change ``v``."""
+
+    @property
+    def head(self) -> Row:
+        """What stands above the rows."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """The number of the last change."""
+        ...
+
+    def ordered(self) -> list[Row]:
+        """Return the rows from top to bottom."""
+        ...
+
+    def since(self, version: int) -> list[Row]:
+        """Return the rows changed after ``version``, in order of their change."""
+        ...
+
+
 class Reader:
     """One widget's place in a feed. It is silent until its front end says hello.
 
     Args:
         post: Sends a message to the front end.
+        window: Rows it gets when it begins.
     """
 
-    def __init__(self, post: Post) -> None:
-        self.post = post
+    def __init__(self, post: Post, window: int = WINDOW_ROWS) -> None:
+        self.post, self.window = post, window
         self.listening = False
         self.version = 0
         """It has every change up to here."""
@@ -37,13 +59,13 @@ class Reader:
         self._streamed: dict[str, Row] = {}
         self._not_before = 0.0
 
-    def hello(self, state: ViewState, after: int, top: list[int] | None) -> None:
+    def hello(self, state: Told, after: int, top: list[int] | None) -> None:
         """Begin to listen.
 
         Args:
             state: What there is.
             after: The front end has every change up to this one.
-            top: The place of its first row; None when it has none, and gets the last 500.
+            top: The place of its first row; None when it has none, and gets the last ones.
         """
         if top is None:
             self._window(state)
@@ -52,12 +74,12 @@ class Reader:
         self.version = min(after, state.version)
         self.listening, self._head, self._streamed = True, None, {}
 
-    def _window(self, state: ViewState) -> None:
+    def _window(self, state: Told) -> None:
         rows = state.ordered()
-        self._earlier = max(0, len(rows) - WINDOW_ROWS)
+        self._earlier = max(0, len(rows) - self.window)
         self._top = rows[self._earlier]["o"] if self._earlier else [0, 0]
 
-    def older(self, state: ViewState, count: int) -> None:
+    def older(self, state: Told, count: int) -> None:
         """Send rows from above the first one: ``count`` of them, 200 at most."""
         above = [row for row in state.ordered() if row["o"] < self._top]
         rows = above[-min(count, BATCH_ROWS) :]
@@ -66,7 +88,7 @@ class Reader:
         self._earlier = len(above) - len(rows)
         self.post({"op": "older", "rows": rows, "earlier": self._earlier, "top": self._top})
 
-    def push(self, state: ViewState, life: str, now: float) -> float:
+    def push(self, state: Told, life: str, now: float) -> float:
         """Send the next batch, if there is any and it is not too soon.
 
         Args:
@@ -80,7 +102,7 @@ class Reader:
         if self._not_before > now:
             return self._not_before - now
         news = state.since(self.version)
-        if len(news) > 2 * WINDOW_ROWS:
+        if len(news) > 2 * self.window:
             self._window(state)  # so far behind, it begins anew with the last rows
         changed = [row for row in news if row["o"] >= self._top]
         if not changed and self._head == state.head:

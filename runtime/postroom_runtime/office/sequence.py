@@ -101,6 +101,11 @@ class Mark:
     unread: bool = False
     flags: tuple[str, ...] = ()
     """What else is to be told: ``re m-0003``, ``lowered``, ``expects reply``."""
+    re: str = ""
+    """The mail it answers."""
+    hops: int = 0
+    turn: int = 0
+    """The turn of its reader that it was read into; 0: none yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

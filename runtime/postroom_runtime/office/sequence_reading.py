@@ -1,6 +1,5 @@
-"""Reads a room's journal as a sequence diagram. Pure; one pass over the rows."""
+"""Reads a room's journal as a sequence diagram, at once or row by row. It asks nobody anything."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -23,8 +22,7 @@ from postroom_runtime.contracts.envelope import (
     WatchedEvent,
 )
 from postroom_runtime.contracts.event import Event, EventKind
-from postroom_runtime.contracts.extra import Json
-from postroom_runtime.contracts.ids import CallId, SessionId, is_inbox_key
+from postroom_runtime.contracts.ids import SessionId, is_inbox_key
 from postroom_runtime.contracts.journal import Row, RowKind
 from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
 from postroom_runtime.contracts.turn import EndReason, Role, Turn
@@ -34,11 +32,12 @@ from postroom_runtime.office.sequence import (
     Bar,
     Diagram,
     Lifeline,
-    Mark,
     MarkKind,
     Run,
     Tone,
 )
+from postroom_runtime.office.sequence_growing import GrowingDiagram
+from postroom_runtime.office.sequence_words import arguments_text, as_words
 
 KINDS: Final = (
     RowKind.MAIL,
@@ -76,37 +75,24 @@ def read_diagram(rows: Iterable[Row]) -> Diagram:
     Args:
         rows: Of a whole room, in commit order; other kinds than ``KINDS`` are passed over.
     """
-    kept = [row for row in rows if not is_inbox_key(row.session)]
-    # What is read by now is told by the last record of each session.
-    cursors = {
-        row.session: row.record.cursor for row in kept if isinstance(row.record, SessionRecord)
-    }
-    reader = _Reader(cursors)
-    for row in kept:
+    reader = DiagramReader()
+    for row in rows:
         reader.read(row)
     return reader.diagram()
 
 
-class _Reader:
-    def __init__(self, cursors: Mapping[SessionId, int]) -> None:
-        self._cursors = cursors
-        self._lines: dict[SessionId, Lifeline] = {}
-        self._marks: list[Mark] = []
-        self._bars: dict[CallId, Bar] = {}
-        self._runs: list[Run] = []
+class DiagramReader(GrowingDiagram):
+    """Reads rows as they come; what it has read up to now is a diagram."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self._running: dict[SessionId, int] = {}
         self._asked: set[SessionId] = set()
 
-    def diagram(self) -> Diagram:
-        owner = Lifeline(id=OWNER, name=OWNER_NAME)
-        return Diagram(
-            lifelines=(owner, *self._lines.values()),
-            marks=tuple(self._marks),
-            bars=tuple(self._bars.values()),
-            runs=tuple(self._runs),
-        )
-
     def read(self, row: Row) -> None:
+        """Take in the next row of the journal."""
+        if is_inbox_key(row.session):
+            return
         match row.record:
             case Envelope() as mail:
                 self._mail(row, mail)
@@ -121,64 +107,42 @@ class _Reader:
             case Event() as event:
                 self._event(row, event)
 
-    def _add(
-        self,
-        row: Row,
-        kind: MarkKind,
-        source: SessionId,
-        target: SessionId,
-        label: str,
-        *,
-        seq: int = 0,
-        **more: Any,
-    ) -> None:
-        mark = Mark(
-            n=row.n,
-            at=row.at,
-            kind=kind,
-            source=source,
-            target=target,
-            label=label,
-            unread=seq > self._cursors.get(target, 0),
-            **more,
-        )
-        self._marks.append(mark)
-
     # ── sessions ──
 
     def _session(self, row: Row, record: SessionRecord) -> None:
-        line = self._lines.get(record.id)
+        line = self.lines.get(record.id)
         if line is None:
-            parent = record.parent if record.parent in self._lines else None
+            parent = record.parent if record.parent in self.lines else None
             line = Lifeline(
                 id=record.id, name=record.name, agent=record.agent, parent=parent, born=row.n
             )
-            self._lines[record.id] = line
+            self.put_line(line)
             by = OWNER if parent is None else parent
-            maker = OWNER_NAME if parent is None else self._lines[parent].name
+            maker = OWNER_NAME if parent is None else self.lines[parent].name
             told = f"{maker} made {record.name}, of agent {record.agent}"
-            self._add(row, MarkKind.SPAWN, by, record.id, "spawn", text=told, id=record.id)
+            self.add(row, MarkKind.SPAWN, by, record.id, "spawn", text=told, id=record.id)
         if record.status is SessionStatus.CLOSED and line.closed is None:
-            self._lines[record.id] = replace(line, closed=row.n)
+            self.put_line(replace(line, closed=row.n))
             self._end_run(row, record.id)
-            self._add(row, MarkKind.CLOSE, record.id, record.id, "closed", id=record.id)
+            self.add(row, MarkKind.CLOSE, record.id, record.id, "closed", id=record.id)
+        self.read_up_to(record.id, record.cursor)
 
     def _event(self, row: Row, event: Event) -> None:
         match event.kind:
             case EventKind.RUN_STARTED:
                 self._end_run(row, row.session)
-                self._running[row.session] = len(self._runs)
-                self._runs.append(Run(session=row.session, begun=row.n))
+                self._running[row.session] = len(self.runs)
+                self.put_run(len(self.runs), Run(session=row.session, begun=row.n))
             case EventKind.RUN_STOPPED:
                 self._end_run(row, row.session)
-                if event.data.get("reason") == EndReason.CAPPED and row.session in self._lines:
-                    self._add(
+                if event.data.get("reason") == EndReason.CAPPED and row.session in self.lines:
+                    self.add(
                         row, MarkKind.FAILED, row.session, row.session, "capped", tone=Tone.NOW
                     )
-            case EventKind.SESSION_FAILED if row.session in self._lines:
+            case EventKind.SESSION_FAILED if row.session in self.lines:
                 error = str(event.data.get("error", "")) or "the run failed"
                 label = f"failed: {error}" if error != "the run failed" else error
-                self._add(
+                self.add(
                     row,
                     MarkKind.FAILED,
                     row.session,
@@ -190,21 +154,23 @@ class _Reader:
 
     def _end_run(self, row: Row, session: SessionId) -> None:
         if (at := self._running.pop(session, None)) is not None:
-            self._runs[at] = replace(self._runs[at], ended=row.n)
+            self.put_run(at, replace(self.runs[at], ended=row.n))
 
     def _turn(self, row: Row, turn: Turn) -> None:
         if turn.role is Role.USER:
+            for mail in turn.mail:
+                self.read_in(row.session, mail.seq, turn.index)
             if any(isinstance(mail.sender, FromUser) and mail.text for mail in turn.mail):
                 self._asked.add(row.session)
             for message in turn.results:
-                bar = self._bars.get(message.call)
+                bar = self.bars.get(message.call)
                 if bar is not None and bar.detached is None and not message.state.final:
-                    self._bars[message.call] = replace(bar, detached=row.n)
+                    self.put_bar(replace(bar, detached=row.n))
         elif turn.end_reason is not None:
             asked = row.session in self._asked
             self._asked.discard(row.session)
-            if asked and turn.text.strip() and row.session in self._lines:
-                self._add(
+            if asked and turn.text.strip() and row.session in self.lines:
+                self.add(
                     row,
                     MarkKind.ANSWER,
                     row.session,
@@ -217,7 +183,7 @@ class _Reader:
     # ── mail ──
 
     def _mail(self, row: Row, mail: Envelope) -> None:
-        if mail.session not in self._lines:
+        if mail.session not in self.lines:
             return
         told: dict[str, Any] = {"id": mail.id, "seq": mail.seq, "text": mail.text}
         match mail.body:
@@ -227,16 +193,16 @@ class _Reader:
                 word = message.tag.replace("_", " ")
                 if isinstance(message, CancelCalls) and message.ids:
                     word = f"cancel {', '.join(message.ids)}"
-                self._add(row, MarkKind.CONTROL, self._source(mail), mail.session, word, **told)
+                self.add(row, MarkKind.CONTROL, self._source(mail), mail.session, word, **told)
             case ToolCallFinished() | ContinuationResult() as ended:
-                bar = self._bars.get(ended.call)
+                bar = self.bars.get(ended.call)
                 if bar is None or bar.detached is None:
                     return  # read where it was called, as a plain result
-                self._bars[ended.call] = replace(bar, returned=row.n)
+                self.put_bar(replace(bar, returned=row.n))
                 said = as_words(ended.response)
                 words = f"{ended.tool} {str(ended.state).replace('_', ' ')}"
                 tone = Tone.TOOL if ended.state == CallState.COMPLETED else Tone.BAD
-                self._add(
+                self.add(
                     row,
                     MarkKind.RESULT,
                     mail.session,
@@ -246,8 +212,8 @@ class _Reader:
                     tone=tone,
                 )
             case WatchedEvent(session=watched, event=event, data=data):
-                source = watched if watched in self._lines else mail.session
-                self._add(
+                source = watched if watched in self.lines else mail.session
+                self.add(
                     row,
                     MarkKind.WATCHED,
                     source,
@@ -260,7 +226,7 @@ class _Reader:
                 self._letter(row, mail, letter, told)
             case other:
                 words = mail.text or str(other.kind).replace("_", " ")
-                self._add(row, MarkKind.SYSTEM, self._source(mail), mail.session, words, **told)
+                self.add(row, MarkKind.SYSTEM, self._source(mail), mail.session, words, **told)
 
     def _letter(
         self, row: Row, mail: Envelope, letter: UserMessage | AgentMessage, told: dict[str, Any]
@@ -284,13 +250,24 @@ class _Reader:
             flags.append("interrupt lowered to normal")
         if mail.hops:
             flags.append("1 hop" if mail.hops == 1 else f"{mail.hops} hops")
-        self._add(row, kind, source, mail.session, text, **told, tone=tone, flags=tuple(flags))
+        self.add(
+            row,
+            kind,
+            source,
+            mail.session,
+            text,
+            **told,
+            tone=tone,
+            flags=tuple(flags),
+            re=letter.in_reply_to or "",
+            hops=mail.hops,
+        )
 
     def _source(self, mail: Envelope) -> SessionId:
         match mail.sender:
             case FromUser():
                 return OWNER
-            case FromSession(session=session) if session in self._lines:
+            case FromSession(session=session) if session in self.lines:
                 return session
             case _:
                 return mail.session
@@ -298,17 +275,17 @@ class _Reader:
     # ── calls ──
 
     def _call(self, row: Row, call: Call) -> None:
-        if call.session not in self._lines:
+        if call.session not in self.lines:
             return
         if call.tool == _SEND:
             if call.state in (CallState.FAILED, CallState.TIMED_OUT):
                 self._refused(row, call)
             return
-        bar = self._bars.get(call.id)
+        bar = self.bars.get(call.id)
         if bar is None:
             bar = Bar(call=call.id, session=call.session, tool=call.tool, begun=row.n)
             words = f"{call.tool}({arguments_text(call.arguments)})"
-            self._add(
+            self.add(
                 row,
                 MarkKind.CALL,
                 call.session,
@@ -319,17 +296,17 @@ class _Reader:
                 tone=Tone.TOOL,
             )
         ended = row.n if call.state.final and bar.ended is None else bar.ended
-        self._bars[call.id] = replace(bar, ended=ended, state=str(call.state))
+        self.put_bar(replace(bar, ended=ended, state=str(call.state)))
 
     def _refused(self, row: Row, call: Call) -> None:
         to, why = str(call.arguments.get("to", "")), as_words(call.result)
         target = next(
-            (line.id for line in reversed(self._lines.values()) if to in (line.id, line.name)),
+            (line.id for line in reversed(self.lines.values()) if to in (line.id, line.name)),
             call.session,
         )
         found = next((short for start, short in _REFUSALS if start in why), "")
         said = str(call.arguments.get("text", ""))
-        self._add(
+        self.add(
             row,
             MarkKind.REFUSED,
             call.session,
@@ -341,11 +318,11 @@ class _Reader:
         )
 
     def _approval(self, row: Row, approval: Approval) -> None:
-        if approval.session not in self._lines:
+        if approval.session not in self.lines:
             return
         what = f"{approval.tool}({arguments_text(approval.arguments)})"
         if approval.state is ApprovalState.PENDING:
-            self._add(
+            self.add(
                 row,
                 MarkKind.APPROVAL,
                 approval.session,
@@ -364,7 +341,7 @@ class _Reader:
         elif approval.state is ApprovalState.APPROVED and isinstance(approval.decision, Mapping):
             label = f"{label}({arguments_text(approval.decision)}), edited"
         by = approval.session if approval.state is ApprovalState.CANCELLED else OWNER
-        self._add(
+        self.add(
             row,
             MarkKind.APPROVAL,
             by,
@@ -374,19 +351,3 @@ class _Reader:
             id=approval.id,
             tone=tone,
         )
-
-
-def arguments_text(arguments: Mapping[str, Json]) -> str:
-    """Return the arguments of a call as they stand between its parentheses."""
-    return ", ".join(f"{name}={_json(value)}" for name, value in arguments.items())
-
-
-def as_words(value: Json) -> str:
-    """Return a result as text: a text as it is, the rest as JSON, nothing for None."""
-    if value is None or isinstance(value, str):
-        return value or ""
-    return _json(value)
-
-
-def _json(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)

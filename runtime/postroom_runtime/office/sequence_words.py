@@ -1,8 +1,11 @@
 """The words of a sequence diagram, and how much room they take. Pure."""
 
+import json
 import unicodedata
+from collections.abc import Mapping
 from typing import Final
 
+from postroom_runtime.contracts.extra import Json
 from postroom_runtime.office.sequence import OWNER, Diagram, Lifeline, Mark, MarkKind
 
 NO_WORDS: Final = "(no words)"
@@ -145,3 +148,19 @@ def title_of(line: Lifeline, names: dict[str, str]) -> str:
         return "the owner of the room"
     parent = f", child of {names.get(line.parent, line.parent)}" if line.parent else ""
     return f"{one_line(line.name)}, {line.id}, agent {one_line(line.agent)}{parent}"
+
+
+def arguments_text(arguments: Mapping[str, Json]) -> str:
+    """Return the arguments of a call as they stand between its parentheses."""
+    return ", ".join(f"{name}={_json(value)}" for name, value in arguments.items())
+
+
+def as_words(value: Json) -> str:
+    """Return a result as text: a text as it is, the rest as JSON, nothing for None."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return _json(value)
+
+
+def _json(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
