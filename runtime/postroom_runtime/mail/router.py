@@ -225,6 +225,8 @@ class Router:
             raise InboxReadOnly(to)
         if (member := self.lookup(to)) is not None and (closed or not member.closed):
             return member
+        if member is not None and sender is None:
+            to = member.name  # what the owner calls it, also where an object stood for it
         raise self._unknown(to, sender, closed=member is not None)
 
     def _unknown(self, to: str, sender: Member | None, *, closed: bool) -> UnknownRecipient:
