@@ -237,6 +237,7 @@ def test_a_session_gathers_by_letters_that_reply_to_its_question_or_by_final_tex
 
         refused = await room.gather([ann], "vote", sender=stranger)
         assert [r.name for r in refused.refused] == ["ann"]
+        assert ann.life.questions.open == []  # what did not reach her is not waited for
 
     in_room(main)
 
