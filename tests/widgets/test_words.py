@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from postroom_runtime.contracts.turn import EndReason
 from postroom_widgets import wording
 from postroom_widgets.assets import STATIC
 
@@ -45,6 +46,15 @@ def table(name: str) -> dict[str, str]:
 )
 def test_both_have_the_same_words(name: str, words: dict[str, str]) -> None:
     assert table(name) == words
+
+
+def test_each_end_of_a_run_has_words() -> None:
+    assert set(wording.END_REASONS) == set(EndReason)
+
+
+def test_a_run_whose_model_chose_to_say_nothing_says_so() -> None:
+    end = {"reason": EndReason.NO_REPLY, "rounds": 1}
+    assert wording.end_words(end) == ("Run ended", "nothing to say · 1 round")
 
 
 def test_a_failure_says_the_same() -> None:

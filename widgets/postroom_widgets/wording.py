@@ -32,6 +32,7 @@ ASK: Final = "Runs only if you approve."
 END_REASONS: Final = {
     "answer": "final answer",
     "budget": "budget of rounds",
+    "no_reply": "nothing to say",
     "stopped": "stopped",
     "paused": "paused",
     "failed": "failed",

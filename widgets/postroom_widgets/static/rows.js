@@ -6,6 +6,7 @@ import { chip, clock, count, h, icon, jump, plural, say, span } from "./kit.js";
 const REASONS = {
   answer: "final answer",
   budget: "budget of rounds",
+  no_reply: "nothing to say",
   stopped: "stopped",
   paused: "paused",
   failed: "failed",
