@@ -16,6 +16,7 @@ from office.busy_room import fill
 from office.rooms import in_room
 from postroom_runtime.contracts.config import Agent
 from postroom_runtime.contracts.errors import ConfigError
+from postroom_runtime.contracts.turn import no_reply
 from postroom_runtime.models.script import ScriptTurn, script
 from postroom_runtime.office.room import Room
 from postroom_runtime.office.sequence import (
@@ -103,6 +104,28 @@ def test_a_room_with_everything_is_told_in_its_order() -> None:
         assert any(line.startswith("coder → lead  watched: session.failed") for line in told)
 
     busy(look)
+
+
+def test_a_run_that_said_nothing_tells_the_owner_nothing() -> None:
+    """``no_reply`` reaches nobody, so no arrow carries it."""
+
+    async def main(room: Room) -> None:
+        @script
+        def curt(turn: ScriptTurn) -> str:
+            return "yes" if "?" in turn.text else no_reply
+
+        s = room.spawn(Agent("curt", model=curt), name="ann")
+        for text in ("a remark", "a question?"):
+            s.send(text)
+            await s.wait()
+        assert repr(room.sequence()).splitlines() == [
+            "you → ann  spawn",
+            "you → ann  a remark [m-0001]",
+            "you → ann  a question? [m-0002]",
+            "ann → you  yes [answer]",
+        ]
+
+    in_room(main)
 
 
 def test_m62_a_detached_call_is_a_bar_that_turns_and_returns_as_mail() -> None:

@@ -169,7 +169,8 @@ class DiagramReader(GrowingDiagram):
         elif turn.end_reason is not None:
             asked = row.session in self._asked
             self._asked.discard(row.session)
-            if asked and turn.text.strip() and row.session in self.lines:
+            said = turn.text.strip() and turn.end_reason is not EndReason.NO_REPLY
+            if asked and said and row.session in self.lines:
                 self.add(
                     row,
                     MarkKind.ANSWER,
