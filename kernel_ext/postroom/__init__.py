@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from postroom_runtime.contracts.event import Event, EventKind
     from postroom_runtime.contracts.helper import Helper
     from postroom_runtime.contracts.inbox import Inbox
+    from postroom_runtime.contracts.permission import Allow, Permission
     from postroom_runtime.contracts.results import (
         Answer,
         BroadcastResult,
@@ -151,6 +152,7 @@ _FROM: Final = {
     "postroom_runtime.contracts.event": ("Event", "EventKind"),
     "postroom_runtime.contracts.helper": ("Helper",),
     "postroom_runtime.contracts.inbox": ("Inbox",),
+    "postroom_runtime.contracts.permission": ("Allow", "Permission"),
     "postroom_runtime.contracts.results": (
         "Answer",
         "BroadcastResult",
@@ -216,6 +218,8 @@ __all__ = [  # noqa: RUF022 - what people use first stands first
     "Approval",
     "ApprovalState",
     "Feed",
+    "Permission",
+    "Allow",
     "Policy",
     "Rule",
     "Wrapper",

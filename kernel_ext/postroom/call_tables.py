@@ -64,12 +64,15 @@ def call_grid(
     )
 
 
+_REFUSED = (ApprovalState.DENIED, ApprovalState.EXPIRED)
+
+
 def state_words(call: Call, approval: Approval | None) -> str:
     """Return where a call stands, as people say it; ``approval`` is its last question, if any."""
     if call.state is CallState.DEFERRED:
         return "waits for you"
-    if call.state is CallState.FAILED and approval and approval.state is ApprovalState.DENIED:
-        return "denied"
+    if call.state is CallState.FAILED and approval and approval.state in _REFUSED:
+        return str(approval.state)
     return str(call.state).replace("_", " ")
 
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from postroom.approval_grammar import APPROVE, DENY, PERMISSIONS, REVOKE
 from postroom.grammar import Magic, Names, Option, Tail, Value
 from postroom.room_grammar import MAILSQL, POSTROOM, STEP
 from postroom.watch_grammar import UNWATCH, WATCH
@@ -265,34 +266,6 @@ CANCEL: Final = Magic(
     example="%cancel call_0003",
 )
 
-APPROVE: Final = Magic(
-    name="approve",
-    summary="Let a call that waits for you run; the first answer wins.",
-    head="ID",
-    head_names=Names.APPROVAL,
-    options=(
-        Option(
-            name="args",
-            value=Value.TEXT,
-            shown="JSON",
-            help="run it with these arguments instead, all of them",
-        ),
-        Option(name="always", help="do not ask again; not in this version"),
-    ),
-    details="ID is the approval's, its token's or its call's. What waits: %inbox, %calls",
-    example='%approve ap-0001\n%approve ap-0002 --args={"target": "staging"}',
-)
-
-DENY: Final = Magic(
-    name="deny",
-    summary="Keep a call that waits for you from running; its agent reads the reason.",
-    head="ID",
-    head_names=Names.APPROVAL,
-    tail=Tail.TEXT,
-    tail_shown="[REASON]",
-    example="%deny ap-0001 Not on a Friday.",
-)
-
 INBOX: Final = Magic(
     name="inbox",
     summary="List what the runtime wants you to look at, of one agent or of all; returns the entries.",
@@ -325,6 +298,8 @@ MAGICS: Final = (
     CANCEL,
     APPROVE,
     DENY,
+    PERMISSIONS,
+    REVOKE,
     INBOX,
     MAILSQL,
 )

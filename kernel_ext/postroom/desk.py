@@ -14,7 +14,7 @@ from postroom.paths import MEMORY, choose, set_aside, shown
 from postroom.tables import WIDTH
 from postroom_runtime.calls.tool import Tool, make_tool
 from postroom_runtime.contracts.errors import ConfigError, PostroomError, StoreFailed
-from postroom_runtime.office.opening import open_room, open_rooms
+from postroom_runtime.office.opening import KEEP, Keep, open_room, open_rooms
 from postroom_runtime.office.room import Room
 from postroom_runtime.office.session import Session
 from postroom_widgets.session_view import SessionView, open_views
@@ -107,7 +107,12 @@ class Desk:
         return room
 
     def open_beside(
-        self, path: object, *, max_requests: int | None = None, max_tokens: int | None = None
+        self,
+        path: object,
+        *,
+        max_requests: int | None = None,
+        max_tokens: int | None = None,
+        approval_seconds: float | Keep | None = KEEP,
     ) -> Room:
         """Open a room that lives as the notebook's does, without making it the notebook's."""
         room = open_room(
@@ -118,6 +123,7 @@ class Desk:
             find_tool=self._find_tool,
             max_requests=max_requests,
             max_tokens=max_tokens,
+            approval_seconds=approval_seconds,
         )
         if self.in_kernel:
             room.view_factory = SessionView
@@ -252,7 +258,11 @@ def room() -> Room:
 
 
 def open(
-    path: object = MEMORY, *, max_requests: int | None = None, max_tokens: int | None = None
+    path: object = MEMORY,
+    *,
+    max_requests: int | None = None,
+    max_tokens: int | None = None,
+    approval_seconds: float | Keep | None = KEEP,
 ) -> Room:
     """Open a room: a DuckDB file, made when it is not there, or ``:memory:``.
 
@@ -264,13 +274,19 @@ def open(
         max_requests: Model requests of all its sessions, in the life of the file; None: no limit.
         max_tokens: Tokens, in and out, of all its sessions; None: no limit. A cap is not stored:
             give it each time, or set ``room.max_requests`` and ``room.max_tokens``.
+        approval_seconds: How long you may take to answer a call that waits for you, a day if not
+            given; None for ever. Not stored either, but a question keeps the time it was asked with.
 
     Raises:
         RoomLocked: Another process has the file open.
         StoreFailed: The file cannot be opened, or is newer than this Postroom.
-        ConfigError: ``path`` is no path, or a cap is no whole number.
+        ConfigError: ``path`` is no path, a cap is no whole number, or a time will not do.
     """
     desk = current()
-    if desk is None:
-        return open_room(path, max_requests=max_requests, max_tokens=max_tokens)
-    return desk.open_beside(path, max_requests=max_requests, max_tokens=max_tokens)
+    opened = open_room if desk is None else desk.open_beside
+    return opened(
+        path,
+        max_requests=max_requests,
+        max_tokens=max_tokens,
+        approval_seconds=approval_seconds,
+    )

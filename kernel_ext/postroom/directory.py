@@ -34,6 +34,7 @@ class Directory:
             Names.CALL: self._calls,
             Names.OPEN_CALL: self._open_calls,
             Names.APPROVAL: lambda: (waiting.id for waiting in self._desk.room.approvals()),
+            Names.PERMISSION: lambda: (each.id for each in self._desk.room.permissions()),
             Names.UNREAD_MAIL: self._unread,
             Names.UNTIL: lambda: chain(self._calls(), EventKind),
             Names.EVENT: lambda: WATCHABLE,

@@ -12,6 +12,7 @@ from postroom.magics.base import DeskMagics, say
 from postroom.magics.call_magics import CallMagics
 from postroom.magics.look_magics import LookMagics
 from postroom.magics.mail_magics import MailMagics
+from postroom.magics.permission_magics import PermissionMagics
 from postroom.magics.room_magics import RoomMagics, greeting, ipykernel_version
 from postroom.magics.session_magics import SessionMagics
 from postroom.magics.watch_magics import WatchMagics
@@ -22,6 +23,7 @@ _MAGICS: tuple[type[DeskMagics], ...] = (
     WatchMagics,
     MailMagics,
     CallMagics,
+    PermissionMagics,
     LookMagics,
 )
 

@@ -24,6 +24,8 @@ class Names(StrEnum):
     """A call that has not ended."""
     APPROVAL = "approval"
     """A question to the owner that is not answered."""
+    PERMISSION = "permission"
+    """A standing permission."""
     UNREAD_MAIL = "unread mail"
     """A message that its reader has not read."""
     UNTIL = "until"

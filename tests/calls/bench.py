@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from contracts.envelopes import clock, record
+from postroom_runtime.calls.desk import Beside
 from postroom_runtime.calls.executor import Executor
 from postroom_runtime.calls.policy import Policy
 from postroom_runtime.calls.table import CallTable
@@ -87,6 +88,8 @@ class FakeDesk:
         self.gate: Callable[..., Any] | None = None
         self.limit: float | None = None
         self.approvals: dict[str, Approval] = {}
+        self.permits: dict[str, Callable[[str, Mapping[str, Json]], bool]] = {}
+        """Standing permissions: what each covers."""
         self.put: list[str] = []
         """Ids of the questions put before the owner."""
         self.told: list[tuple[str, str]] = []
@@ -119,11 +122,17 @@ class FakeDesk:
         self.approvals[approval.token] = approval
         return approval
 
+    def permitted(self, tool: str, arguments: Mapping[str, Json]) -> str:
+        return next((id for id, covers in self.permits.items() if covers(tool, arguments)), "")
+
+    def card(self, approval: Approval) -> Sequence[Outgoing]:
+        return ()
+
     def asked(self, approval: Approval) -> None:
         self.put.append(approval.id)
 
-    def cancelled(self, token: str) -> Sequence[Record] | None:
-        return (replace(self.approvals[token], state=ApprovalState.CANCELLED),)
+    def cancelled(self, token: str) -> Beside | None:
+        return Beside((replace(self.approvals[token], state=ApprovalState.CANCELLED),))
 
     def progressed(self, call: str, progress: Progress) -> None:
         self.told.append((call, progress.text))

@@ -120,7 +120,7 @@ def test_a_gated_call_is_shown_where_one_looks_and_approved_with_other_arguments
         assert "%approve ap-0001" in page
 
     assert lab.run('%approve ap-0001 --args={"target"').ename == "UsageError"
-    assert lab.run("%approve ap-0001 --always").ename == "ConfigError"
+    assert lab.run("%approve ap-0001 --always=ever").ename == "ConfigError"
     told = lab.good('%approve ap-0001 --args={"target": "production"}\n%wait').text
     assert told.startswith(
         'ap-0001 approved by %approve, arguments edited · deploy(target="production") of rev'
@@ -166,3 +166,28 @@ def test_a_question_mark_explains_the_magic(lab: Kernel, name: str) -> None:
     asked = lab.good(f"%{name}?")
     (page,) = asked.payload
     assert "Example:" in page["data"]["text/plain"]
+
+
+def test_what_runs_unasked_is_listed_and_ends_when_its_owner_says_so(lab: Kernel) -> None:
+    assert "Nothing runs unasked" in lab.good("%permissions").text
+    lab.good("%send rev deploy\n%wait")
+    told = lab.good("%approve ap-0001 --always=args\n%wait").text
+    assert "pm-0001: deploy runs unasked in rev with the same arguments." in told
+    assert "%revoke pm-0001 ends that." in told
+
+    lab.good("%send rev deploy\n%wait")
+    assert "approvals none waiting" in lab.good("%postroom").text
+    row = " ".join(lab.good("%permissions").text.split())
+    assert 'pm-0001 deploy(target="staging") rev ap-0001 by %approve' in row
+    assert lab.good("standing = %permissions\nstanding[0].allow").text == "<Allow.ARGS: 'args'>"
+
+    said = lab.good("%revoke pm-0001").text
+    assert "pm-0001 no longer lets deploy run: you are asked again." in said
+    late = lab.run("%revoke pm-0001")
+    assert late.evalue == "pm-0001 was already revoked by %revoke; that stands."
+    assert lab.run("%revoke").ename == "UsageError"
+    lab.good("%send rev deploy\n%wait")
+    assert "1 waiting for you: ap-0002" in lab.good("%postroom").text
+
+    lab.good("%approve ap-0002 --always\n%wait")
+    assert "deploy(…)" in lab.good("%permissions").text

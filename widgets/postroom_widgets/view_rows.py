@@ -183,14 +183,14 @@ def asked_arguments(approval: Mapping[str, Json]) -> Row:
 def decision_words(approval: Mapping[str, Json]) -> str:
     """Return how an approval was answered: ``approved by %approve``, ``denied in a view: why``."""
     state, by = str(approval.get("state", "pending")), str(approval.get("answered_by") or "")
-    if state not in ("approved", "denied", "completed"):
+    if state not in ("approved", "denied", "completed", "expired"):
         return ""
     how = _ANSWERED_BY.get(by, f"by {by}" if by else "")
     what = "result given" if state == "completed" else state
     decision = approval.get("decision")
     why = f": {decision}" if state == "denied" and decision else ""
     edited = ", arguments edited" if isinstance(decision, Mapping) else ""
-    return f"{what} {how}{edited}{why}"
+    return f"{f'{what} {how}'.rstrip()}{edited}{why}"
 
 
 def sent_fields(arguments: Mapping[str, Json], result: Json, people: People) -> Row:

@@ -7,9 +7,10 @@ from typing import Any
 
 from IPython.core.magic import magics_class
 
+from postroom.approval_grammar import APPROVE, DENY
 from postroom.call_tables import answer_words
 from postroom.caller import Use, caller
-from postroom.catalogue import APPROVE, CANCEL, DENY
+from postroom.catalogue import CANCEL
 from postroom.display import Receipts, arguments_text
 from postroom.magics.base import DeskMagics, magic, say, usage
 from postroom_runtime.contracts.approval import Approval
@@ -71,16 +72,17 @@ class CallMagics(DeskMagics):
 
     @magic(APPROVE)
     def approve(self, line: str, local_ns: Mapping[str, Any] | None = None) -> Approval | None:
-        """See ``catalogue.APPROVE``."""
+        """See ``approval_grammar.APPROVE``."""
         looked = caller()
         parsed = self.read(APPROVE, line, local_ns)
         args = _arguments(parsed.text_of("args"))
-        approval = self.room.approve(parsed.head, args, always=parsed.has("always"), by=BY_APPROVE)
+        always = parsed.text_of("always") or parsed.has("always")
+        approval = self.room.approve(parsed.head, args, always=always, by=BY_APPROVE)
         return self._told(approval, args, quiet=parsed.quiet, kept=looked.use is Use.KEPT)
 
     @magic(DENY)
     def deny(self, line: str, local_ns: Mapping[str, Any] | None = None) -> Approval | None:
-        """See ``catalogue.DENY``."""
+        """See ``approval_grammar.DENY``."""
         looked = caller()
         parsed = self.read(DENY, line, local_ns)
         approval = self.room.deny(parsed.head, parsed.text, by=BY_DENY)
@@ -96,6 +98,9 @@ class CallMagics(DeskMagics):
             who = names[approval.session].name if approval.session in names else approval.session
             what = arguments_text(approval.arguments if args is None else args)
             say(f"{answer_words(approval)} · {approval.tool}({what}) of {who}")
+            for permission in self.room.permissions():
+                if permission.approval == approval.id:
+                    say(f"{permission}. %revoke {permission.id} ends that.")
         return None
 
 

@@ -1,15 +1,25 @@
 """What running calls need of their session and its room."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from postroom_runtime.calls.policy import Policy
 from postroom_runtime.calls.tool import Tool
 from postroom_runtime.contracts.approval import Approval
 from postroom_runtime.contracts.call import Progress
+from postroom_runtime.contracts.envelope import Outgoing
 from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.ids import CallId
 from postroom_runtime.contracts.journal import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is stored with the end of a call, in its transaction."""
+
+    rows: Sequence[Record] = ()
+    mail: Sequence[Outgoing] = ()
 
 
 class Desk(Protocol):
@@ -40,11 +50,19 @@ class Desk(Protocol):
         """Return a new question to the owner, to be stored with the call that waits for it."""
         ...
 
-    def asked(self, approval: Approval) -> None:
-        """The question is stored: put it before the owner."""
+    def permitted(self, tool: str, arguments: Mapping[str, Json]) -> str:
+        """Return the id of the standing permission by which a call runs unasked; '' for none."""
         ...
 
-    def cancelled(self, token: str) -> Sequence[Record] | None:
+    def card(self, approval: Approval) -> Sequence[Outgoing]:
+        """Return what puts a question before the owner, to be stored with it."""
+        ...
+
+    def asked(self, approval: Approval) -> None:
+        """The question is stored: it may be answered."""
+        ...
+
+    def cancelled(self, token: str) -> Beside | None:
         """Return what closes the question of a call that ends unanswered; None when it has its result."""
         ...
 

@@ -11,8 +11,9 @@ from functools import partial
 from typing import Any
 
 from postroom_runtime.calls.context import CURRENT, CallContext
-from postroom_runtime.calls.desk import Desk
-from postroom_runtime.calls.hooks import Hooks
+from postroom_runtime.calls.desk import Beside, Desk
+from postroom_runtime.calls.hooks import AskOwner, BeforeAnswer, GoOn, Hooks
+from postroom_runtime.calls.insisting import insist
 from postroom_runtime.calls.middleware import (
     CallInput,
     Done,
@@ -35,13 +36,9 @@ from postroom_runtime.calls.strays import PATIENCE_SECONDS, Strays
 from postroom_runtime.calls.table import CallTable
 from postroom_runtime.calls.tool import BadArguments, Tool, as_json
 from postroom_runtime.contracts.call import Call, CallState, Progress, ToolRequest
-from postroom_runtime.contracts.errors import PostroomError, StoreFailed
+from postroom_runtime.contracts.errors import PostroomError
 from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.ids import CallId, SessionId
-from postroom_runtime.contracts.journal import Record
-
-_RETRY_SECONDS = (0.1, 0.5, 2.0, 5.0)
-"""Between tries to store a result that the disk refused: a result is never dropped."""
 
 _CUT = (CallState.CANCELLED, CallState.TIMED_OUT)
 
@@ -159,7 +156,7 @@ class Executor:
         if call is None or call.state.final:
             return False
         why = f"{state}: the call was ended before its result{self._strays.words(id)}"
-        ended = await _insist(partial(self._table.end, id, state, why, self._question))
+        ended = await insist(partial(self._table.end, id, state, why, self._question))
         if (task := self._tasks.get(id)) is not None:
             self._dismiss(id, task)
         return ended
@@ -194,8 +191,9 @@ class Executor:
         """Give a call that was cancelled a moment to end."""
         await self._strays.settle(id)
 
-    def _question(self, call: Call) -> Sequence[Record] | None:
-        return self._desk.cancelled(call.token) if call.state is CallState.DEFERRED else ()
+    def _question(self, call: Call) -> Beside | None:
+        deferred = call.state is CallState.DEFERRED
+        return self._desk.cancelled(call.token) if deferred else Beside()
 
     async def cancel_all(self) -> None:
         """End every call that runs, waits to run or waits for the owner."""
@@ -234,7 +232,7 @@ class Executor:
         self._start(id, self._run(work, below=call.below, released=True))
 
     async def _deny(self, id: CallId, words: str) -> None:
-        await _insist(partial(self._table.end, id, CallState.FAILED, words))
+        await insist(partial(self._table.end, id, CallState.FAILED, words))
 
     # ── running ──
 
@@ -246,7 +244,7 @@ class Executor:
             await self._slots.acquire()
             self._placed.add(id)
         try:
-            if not await _insist(partial(self._table.start, id)):
+            if not await insist(partial(self._table.start, id)):
                 return
             outcome = await self._outcome(work, below, released)
         finally:
@@ -254,12 +252,13 @@ class Executor:
         if isinstance(outcome, Yielded):
             await self._defer(work, outcome)
         else:
-            await _insist(partial(self._table.end, id, *outcome))
+            await insist(partial(self._table.end, id, *outcome))
 
     async def _defer(self, work: Work, yielded: Yielded) -> None:
         id = work.request.id
         approval = self._desk.ask(id, work.request.tool, yielded.arguments, yielded.reason)
-        if await _insist(partial(self._table.defer, id, approval, yielded.below)):
+        card = self._desk.card(approval)
+        if await insist(partial(self._table.defer, id, approval, yielded.below, card)):
             # Over as of now, not when this task is: an answer may come before that.
             del self._tasks[id]
             self._desk.asked(approval)
@@ -293,7 +292,7 @@ class Executor:
         except BaseException as error:  # a tool may do anything, exit() included: it is a result
             return CallState.FAILED, f"{type(error).__name__}: {error}".rstrip(": ")
         if isinstance(outcome, Yielded):
-            return outcome
+            return replace(outcome, arguments=work.tool.unbound(outcome.arguments))
         return (CallState.FAILED if outcome.denied else CallState.COMPLETED), outcome.result
 
     def _chain(self, work: Work, tool: Tool, below: int, released: bool) -> Any:
@@ -305,13 +304,14 @@ class Executor:
         around = Surroundings(
             progress=self._trace,
             cache=self._cache,
-            before=self._hooks.before,
+            before=partial(self._before, tool),
             after=self._hooks.after,
             stray=self._strays.watch,
         )
         base: Any = partial(self._call_tool, tool, () if released else work.request.arguments)
         if not released and isinstance(work.applied.disposition, Defer):
-            base = partial(_always_ask, work.applied.disposition, len(work.applied.decorators))
+            below = len(work.applied.decorators)
+            base = partial(self._ask, work.applied.disposition.reason, below, tool, base)
         chain = compose(decorators, base, around)
         limit = self._desk.time_limit()
         if limit is not None and not any(isinstance(d, Timeout) for d in decorators):
@@ -319,6 +319,23 @@ class Executor:
             chain = compose((Timeout(seconds=limit),), chain, around)
         ask = self._desk.approve()
         return chain if ask is None or released else partial(self._gate, ask, chain)
+
+    async def _before(self, tool: Tool, own: Before, call: CallInput) -> BeforeAnswer:
+        answer = await self._hooks.before(own, call)
+        return GoOn() if isinstance(answer, AskOwner) and self._permitted(tool, call) else answer
+
+    async def _ask(self, why: str, below: int, tool: Tool, base: Any, call: CallInput) -> Outcome:
+        if not self._permitted(tool, call):
+            return Yielded(why, call.arguments, below)
+        outcome: Outcome = await base(call)
+        return outcome
+
+    def _permitted(self, tool: Tool, call: CallInput) -> bool:
+        """Whether a standing permission answers for the owner; it says so in the call's progress."""
+        by = self._desk.permitted(call.tool, tool.unbound(call.arguments))
+        if by:
+            self._trace(call.call, f"runs without asking: {by} allows it")
+        return bool(by)
 
     async def _gate(self, ask: Callable[..., Any], inner: Any, call: CallInput) -> Outcome:
         """Ask the agent's ``approve``: anything but a yes within two minutes is a no."""
@@ -370,20 +387,6 @@ class Executor:
     def _report(self, id: CallId, progress: Progress) -> None:
         if self._table.report(id, progress):
             self._desk.progressed(id, progress)
-
-
-async def _always_ask(own: Defer, below: int, call: CallInput) -> Outcome:
-    return Yielded(own.reason, call.arguments, below)
-
-
-async def _insist(store: Callable[[], Coroutine[Any, Any, bool]]) -> bool:
-    """Return what ``store`` does, tried again while the disk refuses."""
-    for seconds in _RETRY_SECONDS:
-        try:
-            return await store()
-        except StoreFailed:
-            await asyncio.sleep(seconds)
-    return await store()
 
 
 def _cancelled_from_outside() -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from postroom_runtime.calls.desk import Beside
 from postroom_runtime.contracts.approval import Approval
 from postroom_runtime.contracts.call import Call, CallState, Progress, ToolRequest
 from postroom_runtime.contracts.envelope import (
@@ -128,8 +129,10 @@ class CallTable:
             self._change(id, call.state, **change)
         return not (self._calls[id].state.final or id in self._ending)
 
-    async def defer(self, id: CallId, approval: Approval, below: int) -> bool:
-        """Park a call until its approval is answered, both in one transaction (M-114).
+    async def defer(
+        self, id: CallId, approval: Approval, below: int, card: Sequence[Outgoing] = ()
+    ) -> bool:
+        """Park a call until its approval is answered, with its card in one transaction (M-114, I-26).
 
         Returns:
             False when it has ended meanwhile: nothing is stored then.
@@ -147,7 +150,7 @@ class CallTable:
         # Whoever ends it meanwhile waits until this is stored, and ends a call that asks.
         self._ending[id] = mine = asyncio.get_running_loop().create_future()
         try:
-            await self._store((replace(call, **change), approval), ())
+            await self._store((replace(call, **change), approval), card)
             self._change(id, call.state, **change)
         finally:
             del self._ending[id]
@@ -159,7 +162,7 @@ class CallTable:
         id: CallId,
         state: CallState,
         result: Json,
-        also: Callable[[Call], Sequence[Record] | None] = lambda call: (),
+        also: Callable[[Call], Beside | None] = lambda call: Beside(),
     ) -> bool:
         """End a call: its final state and its mail in one transaction.
 
@@ -167,7 +170,7 @@ class CallTable:
             id: The call.
             state: A final state.
             result: The result, or the failure in words.
-            also: Gives, of the call as it stands then, records to be stored with its end; None when
+            also: Gives, of the call as it stands then, what is to be stored with its end; None when
                 another end is on its way.
 
         Returns:
@@ -179,13 +182,13 @@ class CallTable:
         while (first := self._ending.get(id)) is not None:
             await asyncio.wait([first])
         call = self._calls[id]
-        if call.state.final or (rows := also(call)) is None:
+        if call.state.final or (beside := also(call)) is None:
             return False
         self._ending[id] = mine = asyncio.get_running_loop().create_future()
         try:
             change: dict[str, Any] = {"state": state, "result": result, "ended_at": self._now()}
             ended = replace(call, **change)
-            await self._store((ended, *rows), (self._finished(ended),))
+            await self._store((ended, *beside.rows), (self._finished(ended), *beside.mail))
             self._calls[id] = replace(self._calls[id], **change)
         finally:
             del self._ending[id]

@@ -62,6 +62,10 @@ class Tool:
         """Call the function itself, as if it had never become a tool."""
         return self.function(*args, **kwargs)
 
+    def unbound(self, given: Json) -> dict[str, Json]:
+        """Return what of ``given`` counts: a value for what is bound changes nothing (M-123)."""
+        return {name: value for name, value in dict(given or {}).items() if name not in self.bound}
+
     def arguments(self, given: Mapping[str, Json]) -> dict[str, Any]:
         """Return keyword arguments for the function: ``given``, checked, and what is bound.
 

@@ -19,6 +19,8 @@ class ApprovalState(StrEnum):
     """Its result was given from outside, without running the tool."""
     CANCELLED = "cancelled"
     """Its call was ended before anybody answered."""
+    EXPIRED = "expired"
+    """Nobody answered in time: its call was refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,4 +46,12 @@ class Approval:
     """Through what the answer came: ``%approve``, ``api``, ``view``."""
     decision: Json = None
     """The edited arguments of an approval, the reason of a denial."""
+    expires_at: datetime | None = None
+    """When it is refused by itself; None for never."""
     extra: Extra = None
+
+    @property
+    def allowed(self) -> Mapping[str, Json]:
+        """The arguments its owner has agreed to: the edited ones, else those asked for."""
+        edited = self.state is ApprovalState.APPROVED and isinstance(self.decision, Mapping)
+        return self.decision if edited else self.arguments

@@ -83,6 +83,11 @@ def approval_id(number: int) -> str:
     return f"ap-{number:04d}"
 
 
+def permission_id(number: int) -> str:
+    """Return the id of the room's ``number``-th standing permission, ``pm-0001`` being the first."""
+    return f"pm-{number:04d}"
+
+
 def watch_id(number: int) -> str:
     """Return the id of the room's ``number``-th watch, ``w-0001`` being the first."""
     return f"w-{number:04d}"

@@ -1,9 +1,10 @@
 """The approval desk: ask once, take one answer, post it to who asked (M-97, I-30)."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from postroom_runtime.contracts.approval import Approval, ApprovalState
 from postroom_runtime.contracts.call import Call
@@ -78,8 +79,20 @@ class ApprovalDesk:
         tool: str,
         arguments: Mapping[str, Json],
         reason: str,
+        seconds: float | None = None,
     ) -> Approval:
-        """Return a new question; who asks stores it together with the call that waits for it."""
+        """Return a new question; who asks stores it together with the call that waits for it.
+
+        Args:
+            session: Whose call.
+            agent: The slug of its agent.
+            call: The call.
+            tool: What it calls.
+            arguments: As it would run.
+            reason: Why the owner is asked.
+            seconds: How long it may be answered; None for ever.
+        """
+        now = self._now()
         with self._lock:
             # Counted at once, so that two questions asked in one breath have two ids.
             self._last = number = self._last + 1
@@ -92,7 +105,8 @@ class ApprovalDesk:
             tool=tool,
             arguments=arguments,
             reason=reason,
-            asked_at=self._now(),
+            asked_at=now,
+            expires_at=None if seconds is None else now + timedelta(seconds=seconds),
         )
 
     def asked(self, approval: Approval) -> None:
@@ -108,6 +122,7 @@ class ApprovalDesk:
         by: str,
         arguments: Mapping[str, Json] | None = None,
         reason: str = "",
+        beside: Callable[[Approval], Sequence[Outgoing]] = lambda approval: (),
     ) -> Approval:
         """Take the first answer: stored with the mail that tells it to who asked, in one transaction.
 
@@ -119,9 +134,10 @@ class ApprovalDesk:
             by: Through what it came: ``api``, ``%approve``, ``view``.
             arguments: Edited arguments; None keeps those asked for.
             reason: Of a denial.
+            beside: Gives more mail to be stored with this answer, if it is the first.
 
         Raises:
-            AlreadyAnswered: Somebody was first; that answer stands.
+            AlreadyAnswered: Somebody was first, or it was ended or expired; that stands.
             ConfigError: No such approval, or the arguments are no object.
         """
         if arguments is not None and not isinstance(arguments, Mapping):
@@ -129,10 +145,33 @@ class ApprovalDesk:
                 f"edited arguments are an object of names and values, not {arguments!r}.",
                 value=arguments,
             )
-        approval = self.find(key)
+        approval = self._in_time(self.find(key))
         decision = dict(arguments) if arguments is not None else (reason or None)
         settled = replace(approval, state=state, decision=decision)
-        return self._first(settled, by, (), lambda whole: (release_mail(whole),))
+        return self._first(settled, by, (), lambda whole: (release_mail(whole), *beside(whole)))
+
+    def expire(self, id: str) -> Approval:
+        """Refuse a question that nobody has answered in time; its call ends as after a denial.
+
+        Raises:
+            AlreadyAnswered: Somebody did answer; that stands.
+            StoreFailed: It is still open.
+        """
+        asked = self.find(id)
+        settled = replace(asked, state=ApprovalState.EXPIRED, decision=expired_words(asked))
+        return self._first(settled, "", (), lambda whole: (release_mail(whole),))
+
+    def overdue(self) -> list[Approval]:
+        """Return the open questions whose time is up by the room's clock, oldest first."""
+        now = self._now()
+        return [a for a in self.all() if a.expires_at is not None and a.expires_at <= now]
+
+    def _in_time(self, approval: Approval) -> Approval:
+        # A clock that jumped, a machine that slept: the time is up although nobody has noticed yet.
+        if approval in self.overdue():
+            with contextlib.suppress(AlreadyAnswered):
+                self.expire(approval.id)
+        return approval
 
     def complete(self, approval: Approval, ended: Call, by: str) -> Approval:
         """Take a result from outside as the answer, stored with the end of its call and its mail.
@@ -140,7 +179,7 @@ class ApprovalDesk:
         Raises:
             AlreadyAnswered: Somebody was first.
         """
-        settled = replace(approval, state=ApprovalState.COMPLETED)
+        settled = replace(self._in_time(approval), state=ApprovalState.COMPLETED)
         return self._first(settled, by, (ended,), lambda whole: (continuation(whole, ended),))
 
     def _first(
@@ -171,7 +210,7 @@ class ApprovalDesk:
                 del self._answering[whole.id]
         return whole
 
-    def cancel(self, token: str, by: str) -> Sequence[Record] | None:
+    def cancel(self, token: str, by: str) -> Sequence[Approval] | None:
         """Close the question of a call that is to be ended; it is closed for every answer from now on.
 
         Args:
@@ -197,6 +236,21 @@ class ApprovalDesk:
             return (now,) if now.state is ApprovalState.CANCELLED else ()
 
 
+def expired_words(approval: Approval) -> str:
+    """Return why a question expired: ``nobody answered within 24 h``."""
+    if approval.asked_at is None or approval.expires_at is None:
+        return "nobody answered in time"
+    seconds = (approval.expires_at - approval.asked_at).total_seconds()
+    return f"nobody answered within {_span(seconds)}"
+
+
+def _span(seconds: float) -> str:
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds / size:g} {unit}"
+    return f"{seconds:g} s"
+
+
 def _number(id: str) -> int:
     return int(id.rpartition("-")[2])
 
@@ -206,6 +260,8 @@ def release_mail(approval: Approval) -> Outgoing:
     approved = approval.state is ApprovalState.APPROVED
     arguments = approval.decision if approved else None
     reason = "" if approved else str(approval.decision or "")
+    if approval.state is ApprovalState.EXPIRED:
+        reason = f"the question expired, {reason}"
     return Outgoing(
         session=approval.session,
         sender=FromSystem("approvals"),

@@ -3,14 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from postroom_runtime.calls.desk import Beside
 from postroom_runtime.calls.policy import Policy
 from postroom_runtime.calls.tool import Tool
 from postroom_runtime.contracts.approval import Approval
 from postroom_runtime.contracts.call import Progress
+from postroom_runtime.contracts.envelope import Outgoing
 from postroom_runtime.contracts.event import EventKind
 from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.ids import CallId
-from postroom_runtime.contracts.journal import Record
+from postroom_runtime.office.cards import APPROVAL, card_facts, card_words, path_to
 
 if TYPE_CHECKING:
     from postroom_runtime.office.life import Life
@@ -55,28 +57,47 @@ class CallDesk:
         """Return a new question to the owner."""
         record = self._life.state.record
         return self._room.approval_desk.ask(
-            record.id, record.agent, call, tool, dict(arguments or {}), reason
+            record.id,
+            record.agent,
+            call,
+            tool,
+            dict(arguments or {}),
+            reason,
+            self._room.approval_seconds,
         )
+
+    def permitted(self, tool: str, arguments: Mapping[str, Json]) -> str:
+        """Return the id of the standing permission by which a call runs unasked; '' for none."""
+        record = self._life.state.record
+        found = self._room.standing.covering(record.id, record.agent, tool, arguments)
+        return found.id if found is not None else ""
+
+    def card(self, approval: Approval) -> Sequence[Outgoing]:
+        """Return the card that puts a question before the owner."""
+        name = self._life.state.record.name
+        facts = card_facts(approval, name, path_to(approval, self._room.router.lookup))
+        card = self._room.owner_inbox.letter(
+            approval.agent,
+            card_words(approval, name),
+            type=APPROVAL,
+            metadata=facts,
+            id=f"card-{approval.id}",
+        )
+        return (card,)
 
     def asked(self, approval: Approval) -> None:
-        """The question is stored: put it before the owner."""
+        """The question is stored: it may be answered, as long as it has time."""
         self._room.approval_desk.asked(approval)
-        self._life.report(
-            "approval",
-            f"{self._life.state.record.name} wants to run {approval.tool}"
-            + (f": {approval.reason}" if approval.reason else ""),
-            approval=approval.id,
-            tool=approval.tool,
-            arguments=dict(approval.arguments),
-        )
+        self._room.expiry.watch(approval)
 
-    def cancelled(self, token: str) -> Sequence[Record] | None:
+    def cancelled(self, token: str) -> Beside | None:
         """Return what closes the question of a call that ends unanswered; None when it has its result."""
         rows = self._room.approval_desk.cancel(token, "stop")
-        for row in rows or ():
-            if isinstance(row, Approval):
-                self._room.owner_inbox.post(self._room.owner_inbox.resolved(row))
-        return rows
+        if rows is None:
+            return None
+        for row in rows:
+            self._room.expiry.settled(row.id)
+        return Beside(rows, tuple(map(self._room.owner_inbox.resolved, rows)))
 
     def progressed(self, call: CallId, progress: Progress) -> None:
         """Tell the listeners of a report."""

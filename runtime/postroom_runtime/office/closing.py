@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from postroom_runtime.calls.desk import Beside
 from postroom_runtime.contracts.call import Call, CallState
 from postroom_runtime.contracts.envelope import FromSession, Outgoing
 from postroom_runtime.contracts.journal import Record
@@ -46,13 +47,13 @@ def store_closed(life: "Life") -> None:
     rows: list[Record] = []
     mail: list[Outgoing] = []
     for call in life.table.unended():
-        question = life.desk.cancelled(call.token) if call.state is CallState.DEFERRED else ()
+        question = life.desk.cancelled(call.token) if call.state is CallState.DEFERRED else Beside()
         if question is None:
             continue  # its result came from outside in this moment
         end, told = life.table.closed(call)
         ended.append(end)
-        rows += [end, *question]
-        mail.append(told)
+        rows += [end, *question.rows]
+        mail += [told, *question.mail]
     reason = life.state.record.end_reason or EndReason.CLOSED
     if rows:
         life.state.commit_now(*rows, mail=mail)  # first, since a closed session takes no mail

@@ -5,15 +5,17 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, cast
 
-from postroom_runtime.contracts.envelope import Receipt
+from postroom_runtime.contracts.envelope import Envelope, Receipt
 from postroom_runtime.contracts.errors import ConfigError
 from postroom_runtime.contracts.extra import Json
 from postroom_runtime.mail.owner_inbox import OwnerInbox
+from postroom_runtime.office.discussing import discuss
 from postroom_runtime.office.feed import OWNER, Feed
 from postroom_runtime.office.roster import Roster
 
 if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
+    from postroom_runtime.office.session import Session
 
 
 class InboxVerbs(ABC):
@@ -72,3 +74,19 @@ class InboxVerbs(ABC):
             hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(owners)}."
             raise ConfigError(f"no agent {agent!r} has an inbox. {hint}", value=agent)
         return Feed(room, lambda: (agent,), agent, viewer)
+
+    def discuss(self, entry: Envelope | str, *, name: str | None = None) -> "Session":
+        """Start a session of the agent an entry is about, with the entry as its first message (I-40).
+
+        Nothing of an owner inbox reaches an agent by itself; this does, because its owner says so.
+        The same entry again is the same session, as long as that is open.
+
+        Args:
+            entry: One of :meth:`inbox`, or its id.
+            name: What to call the session; default ``AGENT-about-N``.
+
+        Raises:
+            ConfigError: It is no entry of an owner inbox, or its agent is not defined here.
+        """
+        self.check_open()
+        return discuss(cast("Room", self), entry, name)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("postroom")
 
-ANSWERED = (ApprovalState.APPROVED, ApprovalState.DENIED)
+ANSWERED = (ApprovalState.APPROVED, ApprovalState.DENIED, ApprovalState.EXPIRED)
 
 
 class Life:

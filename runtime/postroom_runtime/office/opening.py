@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextvars import Context
 from datetime import datetime
+from enum import Enum
 from pathlib import Path
+from typing import Final
 
 from postroom_runtime.calls.tool import Tool
 from postroom_runtime.contracts.config import check_knob
 from postroom_runtime.contracts.errors import ConfigError
 from postroom_runtime.models.script import Script
+from postroom_runtime.office.expiry import check_approval_seconds
 from postroom_runtime.office.room import Room
 from postroom_runtime.storage.clock import utc_now
 from postroom_runtime.storage.duckdb_storage import DuckDBStorage
@@ -18,6 +21,15 @@ from postroom_runtime.storage.memory_storage import MemoryStorage
 MEMORY = ":memory:"
 
 _OPEN: dict[str, Room] = {}
+
+
+class Keep(Enum):
+    """Says that a setting is left as it is, where None says something else."""
+
+    KEEP = "keep"
+
+
+KEEP: Final = Keep.KEEP
 
 
 def open_room(
@@ -30,6 +42,7 @@ def open_room(
     now: Callable[[], datetime] = utc_now,
     max_requests: int | None = None,
     max_tokens: int | None = None,
+    approval_seconds: float | Keep | None = KEEP,
 ) -> Room:
     """Open a room; a path that this process has open already gives that room.
 
@@ -42,19 +55,25 @@ def open_room(
         now: Its clock; a test may set it.
         max_requests: Model requests of all its sessions; None leaves the cap of an open room.
         max_tokens: Tokens of all its sessions; None leaves the cap of an open room.
+        approval_seconds: How long its owner may take to answer a question; None for ever, ``KEEP``
+            leaves what an open room has.
 
     Raises:
         RoomLocked: Another process has the file open.
         StoreFailed: The file cannot be opened, or is newer than this Postroom.
-        ConfigError: ``path`` is no path, or a cap is no whole number.
+        ConfigError: ``path`` is no path, a cap is no whole number, or a time will not do.
     """
     caps = {"max_requests": max_requests, "max_tokens": max_tokens}
     for name, value in caps.items():
         check_knob(name, value)  # before anything is opened
+    if approval_seconds is not KEEP:
+        check_approval_seconds(approval_seconds)
     room = _opened(path, loop, context, scripts, find_tool, now)
     for name, value in caps.items():
         if value is not None:
             setattr(room, name, value)
+    if approval_seconds is not KEEP:
+        room.approval_seconds = approval_seconds
     return room
 
 

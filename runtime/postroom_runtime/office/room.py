@@ -26,9 +26,11 @@ from postroom_runtime.mail.approvals import ApprovalDesk
 from postroom_runtime.mail.delivery import Delivery
 from postroom_runtime.mail.owner_inbox import OwnerInbox
 from postroom_runtime.mail.router import Router
+from postroom_runtime.mail.standing import StandingPermissions
 from postroom_runtime.models.script import Script
 from postroom_runtime.office.approval_verbs import ApprovalVerbs
 from postroom_runtime.office.closing import close_session
+from postroom_runtime.office.expiry import Expiry
 from postroom_runtime.office.groups import GroupVerbs
 from postroom_runtime.office.home import Home
 from postroom_runtime.office.housing import Housing
@@ -106,6 +108,7 @@ class Room(
         self.approval_desk = ApprovalDesk(
             storage, now, stored_approvals(storage), lambda a: (self.owner_inbox.resolved(a),)
         )
+        self.expiry = Expiry(self.approval_desk, now)
         self.signatures = Signatures(storage)
         self.watching = watches_of(self)
         self.timetable = Timetable(
@@ -119,7 +122,9 @@ class Room(
         self._call_numbers = 0
         self._stop_listening = storage.bells(self.delivery.hear)
         self.owner_inbox.back_fill()
+        self.standing = StandingPermissions(self.owner_inbox, now)
         recover(self)
+        self.expiry.sweep()
         self._next_session = itertools.count(self._session_numbers + 1)
         self._next_call = itertools.count(self._call_numbers + 1)
         for definition in self.roster.agents():
@@ -277,6 +282,7 @@ class Room(
         self.closed = True
         self.watching.close()
         self.timetable.close()
+        self.expiry.close()
         for session in self._sessions.values():
             session.life.end()
         self._home.leave()
@@ -290,6 +296,7 @@ class Room(
         self.delivery.attach(loop, self.context)
         self.watching.attach(loop, self.context)
         self.timetable.attach(loop, self.context)
+        self.expiry.attach(loop, self.context)
         for session in tuple(self._sessions.values()):
             session.life.start(loop)
 

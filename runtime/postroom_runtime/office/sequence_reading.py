@@ -66,6 +66,7 @@ _ANSWERED: Final = {
     ApprovalState.DENIED: ("denied", Tone.BAD),
     ApprovalState.COMPLETED: ("completed", Tone.OK),
     ApprovalState.CANCELLED: ("withdrawn", Tone.SYS),
+    ApprovalState.EXPIRED: ("expired", Tone.BAD),
 }
 
 
