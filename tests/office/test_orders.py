@@ -444,3 +444,17 @@ def test_a_session_that_another_thread_just_looks_at_is_not_taken_for_empty() ->
     first = MemoryStorage()
     life(first, goes)
     life(Slow(rows=first.rows()), looks)
+
+
+def test_m82_who_waits_after_a_pause_at_rest_finds_the_session_paused() -> None:
+    """M-82: an order that is not taken in yet is something to wait for."""
+
+    async def main(room: Room) -> None:
+        s = room.spawn("echo", "hi")
+        await s.wait()
+        s.pause()
+        result = await s.wait(timeout=5)
+        assert s.status is SessionStatus.PAUSED
+        assert result.text == "echo is paused"
+
+    in_room(main)

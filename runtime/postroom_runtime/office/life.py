@@ -366,8 +366,10 @@ class Life:
             return False
         if self._room.watching.owes(self.state.id):
             return False
-        # An answered approval is about to let its call run.
-        return self.closed or self.defined() is None or not self._orders()
+        if self.closed or self.defined() is None or self._trouble is not None:
+            return True
+        # An answered approval is about to let its call run, or a pause to be taken in.
+        return not self._orders() and not unsettled(self)
 
     @property
     def trouble(self) -> str:
