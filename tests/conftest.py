@@ -7,6 +7,8 @@ import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import settings
 
+from inbox_guard import guarded
+
 settings.register_profile("quick", max_examples=25, deadline=None)
 settings.register_profile("full", max_examples=100, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "full"))
@@ -29,6 +31,17 @@ def _no_blocking_call_on_a_loop(request: pytest.FixtureRequest) -> Iterator[None
     with blockbuster_ctx("postroom_runtime") as blockbuster:
         _allow_the_store(blockbuster)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_entry_of_an_owner_inbox_before_a_model(
+    request: pytest.FixtureRequest,
+) -> Iterator[None]:
+    """Fail a test in which a model reads what is for the owner alone (I-2)."""
+    with guarded() as guard:
+        yield
+    if not request.node.get_closest_marker("reads_inbox"):
+        assert guard.leaked == [], "a model request contains an owner-inbox entry"
 
 
 class _Everything:

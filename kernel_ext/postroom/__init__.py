@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         NameTaken,
         NotPermitted,
         NotReadable,
+        OwnerOnly,
         PostroomError,
         RoomLocked,
         StaleRecord,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from postroom_runtime.contracts.helper import Helper
     from postroom_runtime.contracts.inbox import Inbox
     from postroom_runtime.contracts.permission import Allow, Permission
+    from postroom_runtime.contracts.principal import AccessRole, Principal
     from postroom_runtime.contracts.results import (
         Answer,
         BroadcastResult,
@@ -80,8 +82,11 @@ if TYPE_CHECKING:
     )
     from postroom_runtime.contracts.session_record import SessionStatus
     from postroom_runtime.contracts.turn import EndReason, Role, Turn, Usage, no_reply
+    from postroom_runtime.mail.channels import Channel, Push
     from postroom_runtime.mail.watches import Watch
     from postroom_runtime.models.script import call, say, script
+    from postroom_runtime.office.access import Access
+    from postroom_runtime.office.channel_adapters import CommandChannel, Webhook
     from postroom_runtime.office.feed import Feed
     from postroom_runtime.office.room import Room
     from postroom_runtime.office.run_handle import RunHandle
@@ -138,6 +143,7 @@ _FROM: Final = {
         "NameTaken",
         "NotPermitted",
         "NotReadable",
+        "OwnerOnly",
         "PostroomError",
         "RoomLocked",
         "StaleRecord",
@@ -153,6 +159,7 @@ _FROM: Final = {
     "postroom_runtime.contracts.helper": ("Helper",),
     "postroom_runtime.contracts.inbox": ("Inbox",),
     "postroom_runtime.contracts.permission": ("Allow", "Permission"),
+    "postroom_runtime.contracts.principal": ("AccessRole", "Principal"),
     "postroom_runtime.contracts.results": (
         "Answer",
         "BroadcastResult",
@@ -166,6 +173,9 @@ _FROM: Final = {
     "postroom_runtime.contracts.turn": ("EndReason", "Role", "Turn", "Usage", "no_reply"),
     "postroom_runtime.mail.watches": ("Watch",),
     "postroom_runtime.models.script": ("call", "say", "script"),
+    "postroom_runtime.mail.channels": ("Channel", "Push"),
+    "postroom_runtime.office.access": ("Access",),
+    "postroom_runtime.office.channel_adapters": ("CommandChannel", "Webhook"),
     "postroom_runtime.office.feed": ("Feed",),
     "postroom_runtime.office.room": ("Room",),
     "postroom_runtime.office.run_handle": ("RunHandle",),
@@ -220,6 +230,13 @@ __all__ = [  # noqa: RUF022 - what people use first stands first
     "Feed",
     "Permission",
     "Allow",
+    "Principal",
+    "AccessRole",
+    "Access",
+    "Webhook",
+    "CommandChannel",
+    "Channel",
+    "Push",
     "Policy",
     "Rule",
     "Wrapper",
@@ -251,6 +268,7 @@ __all__ = [  # noqa: RUF022 - what people use first stands first
     "TooManySessions",
     "MailboxFull",
     "InboxReadOnly",
+    "OwnerOnly",
     "NameTaken",
     "NoRoom",
     "AlreadyAnswered",

@@ -94,6 +94,8 @@ class FakeDesk:
         """Ids of the questions put before the owner."""
         self.told: list[tuple[str, str]] = []
         """Reports told to the listeners: the call and the words."""
+        self.broken: list[tuple[str, str]] = []
+        """Guards that denied because they failed: the call and the words."""
 
     def policy(self) -> Policy:
         return self.rules
@@ -133,6 +135,9 @@ class FakeDesk:
 
     def cancelled(self, token: str) -> Beside | None:
         return Beside((replace(self.approvals[token], state=ApprovalState.CANCELLED),))
+
+    def guard_failed(self, call: str, words: str) -> None:
+        self.broken.append((call, words))
 
     def progressed(self, call: str, progress: Progress) -> None:
         self.told.append((call, progress.text))

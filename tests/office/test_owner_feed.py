@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from contracts.envelopes import AT
+from office.deploying import deploy, deployer, deploying
 from office.rooms import in_room, ticks
 from postroom_runtime.contracts.config import Agent
 from postroom_runtime.contracts.envelope import Envelope, Notification
@@ -236,24 +237,6 @@ def test_i37_each_viewer_has_a_cursor_and_no_entry_is_touched() -> None:
 # ── cards ──
 
 
-@script
-def deploying(turn: ScriptTurn) -> Any:
-    yield call("deploy", target="staging")
-    return "asked"
-
-
-def deploy(target: str) -> str:
-    """Deploy."""
-    return f"deployed to {target}"
-
-
-DEFER = {"rules": [{"tool": "deploy", "disposition": {"tag": "defer"}}]}
-
-
-def deployer(**knobs: Any) -> Agent:
-    return Agent("coder", model=deploying, tools=[deploy], policy=DEFER, **knobs)
-
-
 def test_i28_i31_an_answer_stands_in_the_feed_with_its_card_and_is_no_news() -> None:
     async def main(room: Room) -> None:
         s = room.spawn(deployer(), "go")
@@ -316,7 +299,10 @@ def test_i32_an_answer_inline_leaves_the_inbox_as_it_was() -> None:
     """A call that the agent's own ``approve`` answers is no question to the owner."""
 
     async def main(room: Room) -> None:
-        agent = Agent("coder", model=deploying, tools=[deploy], approve=lambda name, args: False)
+        async def never(name: str, arguments: Any) -> bool:
+            return False
+
+        agent = Agent("coder", model=deploying, tools=[deploy], approve=never)
         s = room.spawn(agent, "go")
         await s.wait()
         assert s.calls()[0].state == "failed"

@@ -66,6 +66,10 @@ class Desk(Protocol):
         """Return what closes the question of a call that ends unanswered; None when it has its result."""
         ...
 
+    def guard_failed(self, call: CallId, words: str) -> None:
+        """Tell the owner that a guard failed, so that ``call`` was denied."""
+        ...
+
     def progressed(self, call: CallId, progress: Progress) -> None:
         """Tell the listeners of a report."""
         ...

@@ -95,7 +95,7 @@ class Executor:
         """Calls that have one of the places."""
         self._tasks: dict[CallId, asyncio.Task[None]] = {}
         self._cache: MutableMapping[str, Json] = {}
-        self._hooks = Hooks(self._run_hook_tool, self._trace)
+        self._hooks = Hooks(self._run_hook_tool, self._trace, broken=desk.guard_failed)
         self.failure: BaseException | None = None
         """Why a call could not be ended in the store; the step that waits for it raises this."""
 
@@ -349,7 +349,9 @@ class Executor:
                     # A lambda around a coroutine function: what it returns is no answer yet.
                     said = await said if inspect.isawaitable(said) else said
         except Exception as error:  # a gate that fails stays shut
-            self._trace(call.call, f"approve failed: {type(error).__name__}: {error}")
+            words = f"approve failed: {type(error).__name__}: {error}"
+            self._trace(call.call, words)
+            self._desk.guard_failed(call.call, f"{words}; so {call.tool} was not run")
             said = False
         outcome: Outcome = await inner(call) if said else Done(refusal, denied=True)
         return outcome

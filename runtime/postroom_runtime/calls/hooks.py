@@ -99,6 +99,7 @@ class Hooks:
         run_tool: Runs a tool as a hook.
         trace: Leaves a line in the progress of a call.
         seconds: The time limit of one hook.
+        broken: Told of a guard that denied because it failed: somebody has to mend it.
     """
 
     def __init__(
@@ -106,8 +107,10 @@ class Hooks:
         run_tool: RunTool,
         trace: Callable[[CallId, str], None],
         seconds: float = HOOK_SECONDS,
+        broken: Callable[[CallId, str], None] = lambda call, words: None,
     ) -> None:
         self._run_tool, self._trace, self._seconds = run_tool, trace, seconds
+        self._broken = broken
 
     async def before(self, own: Before, call: CallInput) -> BeforeAnswer:
         """Return what a before hook answers; one that fails denies (M-124)."""
@@ -121,6 +124,7 @@ class Hooks:
                 f"the guard {name_of(own.hook)} failed, so {call.tool} was not run: {_words(error)}"
             )
             self._tell(call.call, words)
+            self._broken(call.call, words)
             return Deny(message=words)
 
     async def after(

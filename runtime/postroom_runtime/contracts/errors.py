@@ -4,6 +4,7 @@
  ├ ``MailRefused``: mail was not accepted, nothing was stored
  │  ├ ``UnknownRecipient``  ├ ``NotPermitted``  ├ ``TooManyHops``  └ ``MailboxFull``
  ├ ``InboxReadOnly``: nobody but the runtime writes to an owner inbox
+ ├ ``OwnerOnly``: somebody else tried what only the owner may
  ├ ``NameTaken``  ├ ``AlreadyAnswered``  ├ ``AnswerFailed``
  ├ ``StaleRecord``: somebody else stored a newer version; a bug or a second owner
  ├ ``RoomLocked``: another kernel holds the file  ├ ``StoreFailed``: the disk refused
@@ -134,6 +135,17 @@ class InboxReadOnly(PostroomError):
             "read it with %inbox or room.inbox(agent)."
         )
         self.to = to
+
+
+class OwnerOnly(PostroomError):
+    """Somebody tried what only the owner of the room may do."""
+
+    def __init__(self, name: str, role: str, what: str) -> None:
+        super().__init__(
+            f"{name} may not {what}: an {role} reads and decides nothing. Ask the owner of the room, "
+            "who may: %approve, %deny."
+        )
+        self.name, self.role, self.what = name, role, what
 
 
 class NameTaken(PostroomError):

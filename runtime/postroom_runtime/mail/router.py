@@ -232,13 +232,16 @@ class Router:
     def _unknown(self, to: str, sender: Member | None, *, closed: bool) -> UnknownRecipient:
         return UnknownRecipient(to, [m.name for m in self.reachable(sender)], closed=closed)
 
-    def post(self, to: str, letter: Letter, sender: Member | None = None) -> Posted:
+    def post(
+        self, to: str, letter: Letter, sender: Member | None = None, *, person: str | None = None
+    ) -> Posted:
         """Send ``letter`` to who goes by ``to``.
 
         Args:
             to: Name or id of the recipient.
             letter: What to say.
             sender: The session that writes, under its own permissions; None is the owner.
+            person: Without a sender: who writes instead of the owner, by name.
 
         Returns:
             The letter on its way; its receipt may say that an interrupt was lowered, or that the
@@ -261,7 +264,7 @@ class Router:
         if sender is None:
             outgoing = Outgoing(
                 session=member.id,
-                sender=FromUser(),
+                sender=FromUser(person),
                 body=_body(UserMessage, letter, reply_to),
                 priority=Priority.INTERRUPT if letter.interrupt else Priority.NORMAL,
                 id=letter.id,

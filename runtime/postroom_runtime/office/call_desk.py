@@ -99,6 +99,16 @@ class CallDesk:
             self._room.expiry.settled(row.id)
         return Beside(rows, tuple(map(self._room.owner_inbox.resolved, rows)))
 
+    def guard_failed(self, call: CallId, words: str) -> None:
+        """Tell the owner of a guard that has to be mended."""
+        name = self._life.state.record.name
+        self._life.report(
+            "guard",
+            f"{name}: {words}\nMend the guard, then let {name} try again: write to it.",
+            id=f"guard-{call}",
+            call=call,
+        )
+
     def progressed(self, call: CallId, progress: Progress) -> None:
         """Tell the listeners of a report."""
         self._life.live(

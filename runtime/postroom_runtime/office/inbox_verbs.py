@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, cast
 from postroom_runtime.contracts.envelope import Envelope, Receipt
 from postroom_runtime.contracts.errors import ConfigError
 from postroom_runtime.contracts.extra import Json
+from postroom_runtime.mail.channels import Channels
 from postroom_runtime.mail.owner_inbox import OwnerInbox
 from postroom_runtime.office.discussing import discuss
 from postroom_runtime.office.feed import OWNER, Feed
+from postroom_runtime.office.pushing import Pushing
 from postroom_runtime.office.roster import Roster
 
 if TYPE_CHECKING:
@@ -23,6 +25,12 @@ class InboxVerbs(ABC):
 
     roster: Roster
     owner_inbox: OwnerInbox
+    pushing: Pushing
+
+    @property
+    def channels(self) -> Channels:
+        """Second ways to the owner, by the names that agents' ``notifications`` use (I-21)."""
+        return self.pushing.channels
 
     @abstractmethod
     def check_open(self) -> None:

@@ -32,6 +32,7 @@ from postroom_runtime.mail.permissions import wake_kind
 from postroom_runtime.models.model import Model
 from postroom_runtime.office.call_desk import CallDesk
 from postroom_runtime.office.closing import store_closed
+from postroom_runtime.office.notices import tell_poisoned
 from postroom_runtime.office.offering import Offering
 from postroom_runtime.office.options import Options
 from postroom_runtime.office.parents import tell_parent
@@ -80,6 +81,8 @@ class Life:
         self.requests: list[Request] = []
         """Structured turns that wait for it to be at rest, oldest first."""
         self.running = False
+        self.began = 0
+        """Index of the first turn of the run under way."""
         self.closing = False
         # What an earlier kernel left unread: its calls are orphans, and an answered approval waits
         # for the first run here (M-91).
@@ -278,6 +281,7 @@ class Life:
         while not self.closing:
             work = await wait_until(self._due, self.bell)
             before, structured = self.state.record, None
+            self.began = before.turns + 1
             try:
                 if work == "run":
                     self.running = True
@@ -297,6 +301,7 @@ class Life:
                 if self.running:
                     self.running = False
                     self.steering.end()
+                    tell_poisoned(self, before)
                     if structured is None or not structured.answered:
                         self.questions.run_ended(before, self.state.record)
                 self._room.delivery.ring(self.state.id)

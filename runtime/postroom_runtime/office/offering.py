@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from postroom_runtime.calls.tool import Tool
 from postroom_runtime.office.helping import Helping
+from postroom_runtime.office.own_inbox import OwnInbox
 from postroom_runtime.office.reading import Reading
 from postroom_runtime.office.watch_verbs import watch_as
 from postroom_runtime.toolbox.call_tools import call_tools
@@ -36,7 +37,9 @@ class Offering:
             life.state, life.table, life.bell, lambda: life.definition().max_wait_seconds
         )
         self._helping = Helping(life, session, room)
-        self._reading = Reading(session, room.router, room.storage)
+        self._reading = Reading(
+            session, room.router, room.storage, OwnInbox(life, room.owner_inbox).read
+        )
         self._made: tuple[Mapping[str, Tool], Mapping[str, Tool], Mapping[str, Tool]] | None = None
 
     def tools(self, given: Mapping[str, Tool]) -> Mapping[str, Tool]:

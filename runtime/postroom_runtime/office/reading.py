@@ -1,7 +1,7 @@
 """What one session may know of the others: whom it sees, and whose mail and turns it may read."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from postroom_runtime.contracts.envelope import Envelope
@@ -30,16 +30,25 @@ class Reading:
     """The eyes of one session. Its ``mail_scope`` says how far they reach (M-88, M-105).
 
     It sees whom it may write to, and may read what its scope reaches: its parent, and whoever wrote
-    to it, are seen and not read. Owner inboxes do not exist for it (I-7).
+    to it, are seen and not read. Owner inboxes do not exist for it (I-7), but for the one moment in
+    which it may read its own (I-15).
 
     Args:
         reader: The session that looks.
         router: The room's table of open sessions.
         storage: The room's store.
+        own_inbox: Gives the owner inbox of its agent when that is asked for and may be read now.
     """
 
-    def __init__(self, reader: "Session", router: Router, storage: Storage) -> None:
+    def __init__(
+        self,
+        reader: "Session",
+        router: Router,
+        storage: Storage,
+        own_inbox: Callable[[str, int], dict[str, Any] | None] = lambda key, last: None,
+    ) -> None:
         self._reader, self._router, self._storage = reader, router, storage
+        self._own_inbox = own_inbox
 
     # ── whom it sees ──
 
@@ -156,6 +165,8 @@ class Reading:
         """
         if last < 0:
             raise ConfigError(f"last={last} turns cannot be shown: give 0 or more.", value=last)
+        if (entries := self._own_inbox(key, last)) is not None:
+            return entries
         record = self.find(key)
         rows = self._storage.rows(record.id, kinds=(RowKind.TURN,))
         # A turn that was amended stands in the journal twice; the later one counts.

@@ -11,6 +11,7 @@ from postroom_runtime.contracts.journal import Record, RowKind
 from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
 from postroom_runtime.contracts.turn import EndReason
 from postroom_runtime.office.closing import close_session
+from postroom_runtime.office.notices import orphan_entry
 from postroom_runtime.office.session import Session
 from postroom_runtime.storage.protocol import Storage
 
@@ -46,10 +47,12 @@ def _settle(room: "Room", session: Session) -> None:
     record, state = session.record, session.life.state
     rows: list[Record] = []
     mail: list[Outgoing] = []
+    entries: list[Outgoing] = []
     for call in _open_calls(room, session):
         ended, told = session.life.table.orphan(call)
         rows.append(ended)
         mail.append(told)
+        entries.append(orphan_entry(room.owner_inbox, record, call))
     changes: dict[str, Any] = {}
     if record.status in _ALIVE:
         stopped = state.event(
@@ -62,7 +65,7 @@ def _settle(room: "Room", session: Session) -> None:
     # The orphans' own mail is behind the waterline too.
     waterline = _head(session, record) + len(mail)
     if rows or changes or waterline > record.waterline:
-        state.commit_now(*rows, mail=mail, waterline=waterline, **changes)
+        state.commit_now(*rows, mail=[*mail, *entries], waterline=waterline, **changes)
 
 
 def _head(session: Session, record: SessionRecord) -> int:

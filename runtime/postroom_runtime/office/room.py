@@ -28,6 +28,7 @@ from postroom_runtime.mail.owner_inbox import OwnerInbox
 from postroom_runtime.mail.router import Router
 from postroom_runtime.mail.standing import StandingPermissions
 from postroom_runtime.models.script import Script
+from postroom_runtime.office.access import AccessVerbs
 from postroom_runtime.office.approval_verbs import ApprovalVerbs
 from postroom_runtime.office.closing import close_session
 from postroom_runtime.office.expiry import Expiry
@@ -38,6 +39,7 @@ from postroom_runtime.office.inbox_verbs import InboxVerbs
 from postroom_runtime.office.lineage import Lineage
 from postroom_runtime.office.numbers import Signatures
 from postroom_runtime.office.picture_verbs import PictureVerbs
+from postroom_runtime.office.pushing import Pushing
 from postroom_runtime.office.recovery import recover, stored_approvals
 from postroom_runtime.office.roster import Roster
 from postroom_runtime.office.session import Session
@@ -61,6 +63,7 @@ class Room(
     StepVerbs,
     GroupVerbs,
     InboxVerbs,
+    AccessVerbs,
     ApprovalVerbs,
     PictureVerbs,
     WatchVerbs,
@@ -109,6 +112,7 @@ class Room(
             storage, now, stored_approvals(storage), lambda a: (self.owner_inbox.resolved(a),)
         )
         self.expiry = Expiry(self.approval_desk, now)
+        self.pushing = Pushing(self)
         self.signatures = Signatures(storage)
         self.watching = watches_of(self)
         self.timetable = Timetable(

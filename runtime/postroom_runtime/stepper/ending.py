@@ -112,5 +112,13 @@ class Ending:
             error="\n\n".join(filter(None, (line, trace))),
             waterline=state.no_news(),
         )
-        host.report("failed", f"{state.record.name} failed: {line}", error=line, traceback=trace)
+        name, version = state.record.name, state.record.version
+        host.report(
+            "failed",
+            f"{name} failed: {line}\n%resume {name} lets it try again; %transcript {name} shows how "
+            "far it came.",
+            id=f"failed-{state.id}-{version}",
+            error=line,
+            traceback=trace,
+        )
         host.failed_to_parent(line)
