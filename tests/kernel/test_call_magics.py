@@ -110,8 +110,10 @@ def test_a_call_whose_thread_goes_on_after_it_was_cancelled_says_so_until_it_end
 def test_a_gated_call_is_shown_where_one_looks_and_approved_with_other_arguments(
     lab: Kernel,
 ) -> None:
-    """M-97: the first answer wins, and the second is one line."""
+    """M-97: the first answer wins, and the second is one line. I-9: in a place of its own."""
     lab.good("%send rev deploy\n%wait")
+    assert "inbox" not in lab.good("%sessions").text
+    assert lab.run("%send inbox hello").ename == "InboxReadOnly"
     assert "ap-0001" in lab.good("%calls").text
     assert "approvals 1 waiting for you: ap-0001" in lab.good("%postroom status").text
     for line in ("%inbox", "%inbox worker"):
