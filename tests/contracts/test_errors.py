@@ -17,6 +17,7 @@ from postroom_runtime.contracts.errors import (
     NameTaken,
     NotPermitted,
     NotReadable,
+    OwnerOnly,
     PostroomError,
     RoomLocked,
     StaleRecord,
@@ -118,6 +119,11 @@ SAID: dict[str, tuple[PostroomError, list[str], dict[str, object]]] = {
         AnswerFailed("rev", "it was stopped", "Write to it again."),
         ["rev gave no answer: it was stopped. Write to it again."],
         {"session": "rev", "reason": "it was stopped"},
+    ),
+    "owner only": (
+        OwnerOnly("root", "admin", "answer ap-0001"),
+        ["root may not answer ap-0001", "an admin reads and decides nothing", "Ask the owner"],
+        {"name": "root", "role": "admin", "what": "answer ap-0001"},
     ),
     "stale": (
         StaleRecord("rev", 3, 5),

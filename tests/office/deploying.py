@@ -8,11 +8,13 @@ from postroom_runtime.models.script import ScriptTurn, call, script
 
 @script
 def deploying(turn: ScriptTurn) -> Any:
+    if turn.text != "go":
+        return f"read: {turn.text}"
     yield call("deploy", target="staging")
     return "asked"
 
 
-def deploy(target: str) -> str:
+async def deploy(target: str) -> str:
     """Deploy."""
     return f"deployed to {target}"
 

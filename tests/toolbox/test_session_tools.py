@@ -201,9 +201,9 @@ def test_m102_a_closed_session_is_read_by_its_id_and_by_its_name_and_after_a_res
     lives(first, second)
 
 
-@pytest.mark.parametrize("key", ["inbox", "inbox@echo", "stranger", "sibling", "nobody", ""])
+@pytest.mark.parametrize("key", ["Inbox", "inbox@echo", "stranger", "sibling", "nobody", ""])
 def test_m88_what_one_may_not_know_of_is_unknown_when_read(key: str) -> None:
-    """M-88, I-7: an owner inbox, strangers and siblings are answered like names that nobody has."""
+    """M-88, I-7: another's owner inbox, strangers and siblings are answered like names that nobody has."""
 
     async def main(room: Room) -> None:
         root = family(room)
