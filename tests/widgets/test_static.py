@@ -184,3 +184,13 @@ def test_what_was_cut_is_counted() -> None:
 
     assert "… 3 more characters" in static_text(shown(story))
     assert "… 3 more characters" in static_html(shown(story))
+
+
+def test_code_between_fences_keeps_its_columns() -> None:
+    story = Story()
+    story.mail("Look:\n```py\nif x:\n    <b>\n```\nSee?")
+    html = static_html(shown(story))
+
+    assert "<pre>if x:\n    &lt;b&gt;</pre>" in html
+    assert "```" not in html
+    assert "    ```py\n    if x:" in static_text(shown(story))

@@ -199,3 +199,42 @@ def test_reports_without_numbers_are_told_in_words() -> None:
 
     assert row(story)["progress"] == {"text": "retry 1 of 2"}
     assert static_text(shown(story)).endswith("running\n    retry 1 of 2")
+
+
+def sub_agent() -> Story:
+    story = Story()
+    story.mail("go")
+    story.run().heard()
+    story.said("", request("call_0001", "prompt-agent-coder", message="fix it"))
+    return story.started("call_0001", "prompt-agent-coder")
+
+
+def test_a_call_of_a_sub_agent_leads_to_its_session() -> None:
+    """M-104: live while it works, to its transcript when it has ended."""
+    story = sub_agent()
+    content = '{"status": "running", "detached": "still running", "child_session_id": "s-0003"}'
+    story.heard(reply("call_0001", "prompt-agent-coder", content, "running"), mail=[])
+    assert row(story)["child"] == {"id": "s-0003", "name": "coder"}
+    assert "coder child · %watch coder" in static_text(shown(story))
+
+    story.finished("call_0001", "prompt-agent-coder", "done")
+    assert "coder child · %transcript s-0003" in static_text(shown(story))
+
+
+def test_a_call_that_ended_in_its_turn_names_its_child_too() -> None:
+    """M-104."""
+    story = sub_agent()
+    ended = {"id": "call_0001", "tool": "prompt-agent-coder", "state": "completed", "result": "ok"}
+    story.event(EventKind.TOOL_COMPLETED, call={**ended, "child_session_id": "s-0003"})
+    assert row(story)["child"] == {"id": "s-0003", "name": "coder"}
+
+
+def test_an_answered_mail_names_the_mail_that_answers_it() -> None:
+    story = Story()
+    story.letter("Why?", id="m-aaaa")
+    story.run().heard()
+    story.said("", request("call_0001", "send-message", to="coder", in_reply_to="m-aaaa"))
+    story.started("call_0001", "send-message", to="coder", in_reply_to="m-aaaa")
+    story.finished("call_0001", "send-message", {"id": "m-bbbb", "session": "s-0003"})
+
+    assert "answered in turn 2 by m-bbbb" in static_text(shown(story))

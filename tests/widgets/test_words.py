@@ -10,6 +10,7 @@ import pytest
 from postroom_runtime.contracts.turn import EndReason
 from postroom_widgets import wording
 from postroom_widgets.assets import STATIC
+from postroom_widgets.prose import prose_parts
 
 
 def node(script: str) -> Any:
@@ -17,6 +18,7 @@ def node(script: str) -> Any:
     code = f"""
       import * as kit from "{STATIC.as_uri()}/kit.js";
       import {{ statusWords }} from "{STATIC.as_uri()}/session.js";
+      import {{ proseParts }} from "{STATIC.as_uri()}/prose.js";
       console.log(JSON.stringify({script}));
     """
     run = subprocess.run(
@@ -98,3 +100,23 @@ def test_the_status_reads_the_same() -> None:
     ]
 
     assert node(f"{json.dumps(heads)}.map(statusWords)") == [wording.status_words(h) for h in heads]
+
+
+TEXTS = [
+    "",
+    "plain\n\n**bold** `code`",
+    "a\n```python\nx = 1\n\n```\n\nb",
+    "```\nopen",
+    "~~~\n```\nstill\n```\n~~~\nafter",
+    "````md\n```\ninner\n```\n````",
+    "    ```\nindented, no fence",
+    "``` not `closed`\ntext",
+    "a\n```\n```\n```js\n\n",
+]
+
+
+def test_code_is_set_apart_alike_by_both() -> None:
+    live = node(f"{json.dumps(TEXTS)}.map(proseParts)")
+    saved = [[part._asdict() for part in prose_parts(text)] for text in TEXTS]
+    assert live == saved
+    assert [part["text"] for part in saved[2]] == ["a", "x = 1\n", "b"]

@@ -8,6 +8,7 @@ import json
 from html import escape
 from typing import Final
 
+from postroom_widgets.prose import prose_parts
 from postroom_widgets.view_rows import Row
 from postroom_widgets.view_state import ViewState
 from postroom_widgets.wording import (
@@ -131,8 +132,15 @@ def _code(text: str) -> str:
 
 
 def _prose(row: Row) -> str:
-    text = escape(str(row.get("text", ""))).replace("\n", "<br>")
-    return _p(text + _rest(row)) if text else ""
+    parts = prose_parts(str(row.get("text", "")))
+    html = "".join(
+        f"<pre>{escape(part.text)}</pre>"
+        if part.code
+        else _p(escape(part.text).replace("\n", "<br>"))
+        for part in parts
+        if part.code or part.text
+    )
+    return html + (_p(_rest(row).removeprefix("<br>")) if html and row.get("more") else "")
 
 
 def _pre(row: Row) -> str:

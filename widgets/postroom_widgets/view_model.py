@@ -16,12 +16,14 @@ from postroom_widgets.view_rows import (
     Row,
     asked_arguments,
     call_fields,
+    child_field,
     clipped,
     decision_words,
     mail_fields,
     placeholder,
     seconds_between,
     sent_fields,
+    told,
 )
 from postroom_widgets.view_state import OPEN_CALL, UNREAD, RowTable, Run, ViewState
 
@@ -216,8 +218,9 @@ class _Draft:
         if not row:
             return ""
         if state in ("running", "deferred"):
-            why = placeholder(str(message.get("content", "")))
-            self.table.put(row["key"], {"hold": why})
+            content = told(str(message.get("content", "")))
+            why = placeholder(content)
+            self.table.put(row["key"], {"hold": why, **child_field(content, self.people)})
             if envelope is not None:  # it ended between the two
                 self.accepted(envelope)
             return why
@@ -289,7 +292,7 @@ class _Draft:
         if key not in self.table.rows:
             self.requested(int(self.head.get("turn", 0)), call)
         row = self.table.get(key)
-        fields = {"reason": None, **call_fields(call)}
+        fields = {"reason": None, **call_fields(call), **child_field(call, self.people)}
         if fields["state"] == "failed" and row.get("denied"):
             fields["state"] = "denied"
         if row.get("tool") == SEND_TOOL and fields["state"] == "completed":
@@ -297,7 +300,9 @@ class _Draft:
             fields |= sent_fields(args, call.get("result"), self.people)
             about = self.mail.get(str(args.get("in_reply_to", "")))
             if about:
-                self.table.put(about, {"state": "answered", "answered": row.get("turn")})
+                by = fields.get("sent", {}).get("mail")
+                answer = {"state": "answered", "answered": row.get("turn"), "by": by}
+                self.table.put(about, answer)
         if fields["state"] not in OPEN_CALL:
             fields["progress"] = None
         self.state_of(self.table.put(key, fields))
@@ -311,9 +316,9 @@ class _Draft:
         key = f"c:{approval.get('call')}"
         if key in self.table.rows:
             denied = approval.get("state") == "denied"
-            told = {"decided": decision_words(approval), "denied": denied}
-            told |= asked_arguments(approval)
-            self.table.put(key, {"approval": approval.get("id"), **told})
+            fields = {"decided": decision_words(approval), "denied": denied}
+            fields |= asked_arguments(approval)
+            self.table.put(key, {"approval": approval.get("id"), **fields})
 
     def progress(self, data: Mapping[str, Json]) -> None:
         key = f"c:{data.get('call')}"

@@ -207,13 +207,24 @@ def sent_fields(arguments: Mapping[str, Json], result: Json, people: People) -> 
     return {"sent": lean({"mail": receipt.get("id"), "to": to, "name": name_of(to, people)})}
 
 
-def placeholder(content: str) -> str:
-    """Return why a call goes on without its turn, out of the tool message that says so."""
+def told(content: str) -> Json:
+    """Return the content of a tool message: parsed where it is JSON, else its first line."""
     try:
-        parsed = json.loads(content)
+        return json.loads(content)
     except ValueError:
-        parsed = None
-    if isinstance(parsed, dict) and parsed.get("status") == "deferred":
+        return content.strip().partition("\n")[0]
+
+
+def placeholder(content: Json) -> str:
+    """Return why a call goes on without its turn, out of the tool message that says so."""
+    if not isinstance(content, Mapping):
+        return str(content)[:200]
+    if content.get("status") == "deferred":
         return "asked you first"
-    reason = parsed.get("detached") if isinstance(parsed, dict) else None
-    return str(reason or content.strip().partition("\n")[0])[:200]
+    return str(content.get("detached") or json.dumps(content))[:200]
+
+
+def child_field(told: Json, people: People) -> Row:
+    """Return in which session a call of a sub-agent works, out of its record or placeholder."""
+    child = told.get("child_session_id") if isinstance(told, Mapping) else None
+    return {"child": {"id": child, "name": name_of(child, people)}} if child else {}

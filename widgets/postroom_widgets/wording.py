@@ -155,7 +155,8 @@ def receipt(mail: Row) -> str:
         return WITHDRAWN
     steps = [f"delivered in turn {mail['turn']}"] if mail.get("turn") else []
     if state == "answered":
-        steps.append(f"answered in turn {mail['answered']}")
+        by = f" by {mail['by']}" if mail.get("by") else ""
+        steps.append(f"answered in turn {mail['answered']}{by}")
     return " — ".join(steps)
 
 
@@ -191,7 +192,16 @@ def call_note(call: Row) -> str:
     if call.get("hold"):
         result = f" → result in {call['mail']}" if call.get("mail") else ""
         told.append(f"placeholder: {call['hold']}{result}")
+    if child := call.get("child"):
+        told.append(f"{child['name']} child · {child_command(call)}")
     return " · ".join(filter(None, [*told, progress_words(call.get("progress"))]))
+
+
+def child_command(call: Row) -> str:
+    """Return what shows the session that a call works in: live while it lives, then what it said."""
+    child = call["child"]
+    running = call["state"] in ("pending", "running", "deferred")
+    return f"%watch {child['name']}" if running else f"%transcript {child['id']}"
 
 
 def progress_words(progress: Row | None) -> str:

@@ -113,20 +113,20 @@ test("a streaming turn grows by what is new, in the same element, and ends witho
 
   expect(el.querySelector(".say")).toBe(words);
   expect(words.textContent).toBe("One. Two and three. Fo");
-  expect(words.querySelector(".caret").hidden).toBe(false);
+  expect(words.querySelector(".caret")).not.toBe(null);
 
   model.rows([turn(2, 3, { text: "One. Two and three. Four.", seconds: 12, in: 2100, out: 318 })], {
     after: 2,
   });
   expect(words.textContent).toBe("One. Two and three. Four.");
-  expect(words.querySelector(".caret").hidden).toBe(true);
+  expect(words.querySelector(".caret")).toBe(null);
   expect(el.querySelector(".turn-h .r").textContent).toBe("12 s · 2.1k in · 318 out");
 });
 
 test("only whole sentences of a streaming turn are read out", () => {
   const el = view.open();
   model.rows([turn(2, 1, { live: true, text: "One. Two. Thr" })]);
-  const [told, rest] = el.querySelectorAll(".say > span");
+  const [told, rest] = el.querySelectorAll(".say .t > span");
 
   expect(told.textContent).toBe("One. Two. ");
   expect(rest.textContent).toBe("Thr");
@@ -280,26 +280,142 @@ test("marks and ends say what happened", () => {
   ]);
 });
 
-test("the page keeps the last 500 rows and offers the earlier ones", () => {
+const read = (n, more = {}) => mail(n, { o: [n, 1], state: "delivered", turn: 1, ...more });
+const many = (n, from = 1) => Array.from({ length: n }, (_, i) => read(from + i));
+const shown = (el) => texts(el, ".mailbox .mt");
+
+test("the page keeps the last 250 rows and offers the earlier ones", () => {
   const el = view.open();
-  const rows = Array.from({ length: 520 }, (_, i) =>
-    mail(i + 1, { o: [i + 1, 1], state: "delivered", turn: 1 }),
-  );
-  model.rows(rows, { earlier: 30 });
-  expect(el.querySelectorAll(".mailbox").length).toBe(500);
+  model.rows(many(270), { earlier: 30 });
+  expect(shown(el).length).toBe(250);
   expect(el.querySelector(".older").textContent).toBe("Show 50 earlier entries");
 
   el.querySelector(".older").click();
   later(20);
-  expect(el.querySelectorAll(".mailbox").length).toBe(520);
-  expect(model.of("older")).toEqual([{ op: "older", count: 500 }]);
+  expect(shown(el).length).toBe(270);
+  expect(model.of("older")).toEqual([{ op: "older", count: 125 }]);
 
-  const earlier = Array.from({ length: 30 }, (_, i) =>
-    mail(1000 + i, { v: 1, o: [0, i], state: "delivered", turn: 1 }),
-  );
+  const earlier = Array.from({ length: 30 }, (_, i) => read(1000 + i, { v: 1, o: [0, i] }));
   model.say({ op: "older", rows: earlier, earlier: 0, top: [0, 0] });
-  expect(el.querySelectorAll(".mailbox").length).toBe(550);
+  expect(shown(el).length).toBe(300);
   expect(el.querySelector(".older").hidden).toBe(true);
+});
+
+test("whoever reads further up keeps the rows there while mail comes in", () => {
+  const el = view.open();
+  model.rows(many(300));
+  const feed = el.querySelector(".feed");
+  Object.defineProperties(feed, { scrollHeight: { value: 9000 }, clientHeight: { value: 600 } });
+  feed.dispatchEvent(new Event("scroll"));
+  model.rows(many(100, 301), { after: 300 });
+
+  expect(shown(el)[0]).toBe("letter 51");
+  expect(shown(el).at(-1)).toBe("letter 400");
+});
+
+test("one frame draws what it has time for, the last rows first, and the next goes on", () => {
+  const el = view.open();
+  let now = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => (now += 1));
+  model.rows(many(40));
+  const first = shown(el);
+  expect(first.length).toBeLessThan(40);
+  expect(first.at(-1)).toBe("letter 40");
+
+  later(100);
+  expect(shown(el).length).toBe(40);
+  vi.restoreAllMocks();
+});
+
+test("a link leads to a row that is not on the page, and fetches it if it is not here", () => {
+  Element.prototype.scrollIntoView = vi.fn();
+  const el = view.open();
+  const last = read(900, { re: "m-0005" });
+  model.rows([...many(300, 10), last], { earlier: 9 });
+  el.querySelector('[data-key="m:900"] .mh .link').click();
+  expect(model.of("older")).toEqual([{ op: "older", count: 125 }]);
+  const above = Array.from({ length: 9 }, (_, i) => read(i + 1));
+  model.say({ op: "older", rows: above, earlier: 0, top: [0, 0] });
+  later(20);
+
+  expect(document.activeElement.dataset.key).toBe("m:5");
+  expect(document.activeElement.classList.contains("flash")).toBe(true);
+  later(2000);
+  expect(document.activeElement.classList.contains("flash")).toBe(false);
+});
+
+test("the turn that read a mail is one click away", () => {
+  Element.prototype.scrollIntoView = vi.fn();
+  const el = view.open();
+  model.rows([read(1), turn(2, 2, { text: "hello" })]);
+  el.querySelector(".rc .link").click();
+
+  expect(document.activeElement.dataset.key).toBe("t:2");
+});
+
+test("code between fences keeps its columns, the rest stays as it was written", () => {
+  const el = view.open();
+  const text = "See **this**:\n\n```python\ndef f(x):\n    return x\n```\n\nDone.";
+  model.rows([turn(2, 1, { text })]);
+
+  expect(texts(el, ".say > *")).toEqual(["See **this**:", "def f(x):\n    return x", "Done."]);
+  expect(el.querySelector(".say pre").dataset.lang).toBe("python");
+});
+
+test("code that streams grows in place", () => {
+  const el = view.open();
+  model.rows([turn(2, 1, { live: true, text: "So:\n```\na = 1\n" })]);
+  const block = el.querySelector(".say pre");
+  model.rows([{ key: "t:2", v: 2, o: [2, 2 ** 40], base: 1, add: "b = 2\n```\nDone" }], { after: 1 });
+
+  expect(el.querySelector(".say pre")).toBe(block);
+  expect(block.textContent).toBe("a = 1\nb = 2");
+  expect(texts(el, ".say > p")).toEqual(["So:", "Done"]);
+});
+
+test("a long letter folds too, later than a result, and folds again", () => {
+  const el = view.open();
+  const text = Array.from({ length: 60 }, (_, i) => `line ${i}`).join("\n");
+  model.rows([read(1, { text }), read(2, { text: "x".repeat(9000), mono: true })]);
+  const more = () => el.querySelectorAll(".more");
+  expect(texts(el, ".more")).toEqual(["and 40 lines", "and 8,600 characters"]);
+
+  more()[0].click();
+  expect(el.querySelector(".mt").textContent).toBe(text);
+  expect(document.activeElement).toBe(more()[0]);
+  expect(more()[0].textContent).toBe("Show less");
+  more()[0].click();
+  expect(more()[0].textContent).toBe("and 40 lines");
+});
+
+test("a call of a sub-agent names the session it works in and how to see it", () => {
+  const el = view.open();
+  const child = { id: "s-0007", name: "coder-2" };
+  model.rows([call("call_0001", 1, { tool: "prompt-agent-coder", child })]);
+  expect(el.querySelector(".hold").textContent).toBe("coder-2 child%watch coder-2");
+
+  model.rows([call("call_0001", 2, { child, state: "completed" })], { after: 1 });
+  expect(el.querySelector(".hold code").textContent).toBe("%transcript s-0007");
+});
+
+test("a turn that streams says for how long", () => {
+  const el = view.open();
+  const at = "2026-03-02T10:04:48Z";
+  model.rows([turn(2, 1, { live: true, text: "So", at })], { head: { ...HEAD, status: "running" } });
+  later(1100);
+
+  expect(el.querySelector(".turn-h .r").textContent).toMatch(/^streaming · 0:1[23]$/);
+});
+
+test("Escape leads out of a row, and from the feed to the box", () => {
+  const el = view.open();
+  model.rows([read(1), call("call_0001", 2)]);
+  el.querySelector("summary").focus();
+  press(document.activeElement, "Escape");
+  expect(document.activeElement.dataset.key).toBe("c:call_0001");
+
+  press(document.activeElement, "Escape");
+  expect(document.activeElement).toBe(el.querySelector("textarea"));
 });
 
 test("no key leaves the view, so that no shortcut of the notebook fires", () => {

@@ -329,12 +329,12 @@ test("what cannot be pressed any more does not look as if it could", () => {
     mail(1, { o: [1, 1], state: "answered", turn: 1, answered: 2 }),
     turn(2, 2, { live: true, text: "half a" }),
   ]);
-  expect(texts(el, ".feed .ent button")).toEqual(["Reply", "turn 2"]);
+  expect(texts(el, ".feed .ent button")).toEqual(["Reply", "turn 1", "turn 2"]);
   model.dead = true;
   press(type(el, "x"), "Enter");
 
   expect(texts(el, ".feed .ent button")).toEqual([]);
-  expect(el.querySelector(".caret").hidden).toBe(true);
+  expect(el.querySelector(".caret")).toBe(null);
 });
 
 test("a front end that marks the view as disconnected is believed", async () => {
@@ -550,4 +550,17 @@ test("a view drawn anew keeps the draft, and two views of a model share it", () 
   el.close();
   other.close();
   expect(view.open().querySelector("textarea").value).toBe("half a thought");
+});
+
+test("why a mail waits stands under it as long as it waits", () => {
+  const el = view.open();
+  model.rows([], { upto: 0 });
+  press(type(el, "hello"), "Enter");
+  const [{ id }] = model.of("send");
+  model.say({ op: "ack", id, mail: "m-0001", note: "waits: rev is paused" });
+  model.rows([mail(1)]);
+  expect(el.querySelector(".rc").textContent).toBe("queued, not delivered yetwaits: rev is paused");
+
+  model.rows([mail(1, { v: 2, o: [1, 1], state: "delivered", turn: 1 })], { after: 1 });
+  expect(el.querySelector(".rc").textContent).not.toContain("waits");
 });

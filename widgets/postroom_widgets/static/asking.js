@@ -149,6 +149,10 @@ function form(back, send, ...parts) {
     event.preventDefault();
     send();
   });
-  element.addEventListener("keydown", (event) => event.key === "Escape" && back());
+  element.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    back();
+  });
   return element;
 }

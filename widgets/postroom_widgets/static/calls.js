@@ -91,7 +91,13 @@ function callNote(ctx, row, order) {
   return [
     failed && h("div.hold", {}, h("span.t", {}, first(row.error))),
     row.hold ? held(ctx, row) : row.decided && h("div.hold", {}, row.decided),
+    row.child && h("div.hold", {}, chip("agent", row.child.name, "child"), h("code.id", {}, childCommand(row))),
   ];
+}
+
+/** What shows the session that a call works in. */
+export function childCommand({ child, state }) {
+  return OPEN.includes(state) ? `%watch ${child.name}` : `%transcript ${child.id}`;
 }
 
 function held(ctx, row) {
@@ -101,7 +107,7 @@ function held(ctx, row) {
     h("span", {}, say(row.decided, `placeholder: ${row.hold}`)),
     (row.mail || isOpen(row)) && h("span", { "aria-hidden": "true" }, "→"),
     row.mail
-      ? h("span", {}, "result in ", jump(ctx, ctx.mail(row.mail), row.mail))
+      ? h("span", {}, "result in ", jump(ctx, row.mail, row.mail))
       : isOpen(row) && h("span", {}, "its result comes as mail"),
   );
 }

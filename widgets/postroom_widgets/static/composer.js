@@ -5,8 +5,9 @@ import { h, icon } from "./kit.js";
 const MAX_HEIGHT_PX = 8 * 20 + 14;
 
 export class Composer {
-  constructor(store) {
+  constructor(store, sent) {
     this.store = store;
+    this.sent = sent;
     this.back = 0; // how far up in the history
     this.area = h("textarea", { rows: 2, spellcheck: "true" });
     this.reply = h("div.rto");
@@ -103,6 +104,7 @@ export class Composer {
   send(interrupt) {
     this.back = 0;
     this.store.send(interrupt);
+    this.sent();
     this.area.focus();
   }
 

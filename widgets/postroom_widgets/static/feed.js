@@ -1,12 +1,14 @@
-// The feed: rows by key, the last 500 on the page. It follows the end if you are there already.
+// The feed: rows by key, some hundred of them on the page. It follows the end if you are there
+// already, and stays with what you read if you are not.
 
 import { h, plural } from "./kit.js";
+import { grown, Range, STEP } from "./range.js";
 import { element, lost } from "./rows.js";
 
-export const PAGE = 500;
 const NEAR_END_PX = 24;
 const PATIENCE_MS = 150; // words that are confirmed sooner were never in doubt
 const FLASH_MS = 1600;
+const DRAW_MS = 12; // of one frame; what does not fit is drawn in the next
 
 const MODE_WORDS = {
   paused: "read after Resume",
@@ -26,10 +28,11 @@ function lostWords(store, item) {
 export class Feed {
   constructor(store, actions) {
     this.store = store;
-    this.limit = PAGE;
+    this.range = new Range();
     this.shown = new Map(); // key -> { row, element }
     this.rows = h("div.rows");
     this.older = h("button.older", { type: "button", onclick: () => this.showOlder() });
+    this.newer = h("button.older", { type: "button", onclick: () => this.showNewer() });
     this.divider = h("div.mark", { "data-k": "user", role: "separator" }, h("b"), h("span.w"));
     this.lost = h("div.losts");
     this.empty = h("div.empty");
@@ -39,6 +42,7 @@ export class Feed {
       this.older,
       this.empty,
       this.rows,
+      this.newer,
       this.lost,
     );
     this.root.addEventListener("scroll", () => this.scrolled(), { passive: true });
@@ -52,7 +56,6 @@ export class Feed {
       name: "",
       closed: false,
       jump: (key) => this.jump(key),
-      mail: (id) => this.store.list().find((row) => row.id === id && row.kind === "mail")?.key,
       redraw: (key) => {
         this.shown.delete(key);
         this.draw();
@@ -64,18 +67,44 @@ export class Feed {
   draw() {
     const { store, context } = this;
     const all = store.list();
-    const rows = all.slice(-this.limit);
     const closed = store.closed;
     if (closed !== context.closed) this.shown.clear(); // what could be pressed cannot any more
     Object.assign(context, { closed, name: store.head.name });
-    const wanted = [];
-    for (const row of rows) wanted.push(this.elementOf(row));
-    this.lay(wanted, rows);
-    this.drawOlder(store.earlier + all.length - rows.length);
+    const keep = this.atEnd ? null : this.inSight();
+    const [start, stop] = this.range.of(all);
+    const [low, high] = this.drawRows(all, start, stop, this.pivot(all, start, stop, keep));
+    const rows = all.slice(low, high);
+    this.lay(
+      rows.map((row) => this.shown.get(row.key).element),
+      rows,
+    );
+    this.drawOlder(store.earlier + low, all.length - high);
     this.drawLost();
     this.drawEmpty(!all.length);
     this.root.setAttribute("aria-label", `conversation of ${store.head.name}`);
-    this.settle();
+    this.settle(keep);
+    if (low > start || high < stop) this.context.later();
+    this.arrive(all);
+  }
+
+  /** Make as many rows as one frame can take; the rest come in the next frames. */
+  drawRows(all, start, stop, pivot) {
+    const until = performance.now() + DRAW_MS;
+    this.made = 0;
+    return grown(
+      pivot,
+      start,
+      stop,
+      (at) => this.elementOf(all[at]),
+      () => this.made > 0 && performance.now() > until,
+    );
+  }
+
+  /** From which row the page grows: the last, the one that is looked for, or the one in sight. */
+  pivot(all, start, stop, keep) {
+    const key = this.sought ?? keep?.key;
+    const at = key ? all.findIndex((row) => row.key === key) : -1;
+    return at >= start && at < stop ? at : Math.max(start, stop - 1);
   }
 
   elementOf(row) {
@@ -88,6 +117,7 @@ export class Feed {
       return known.element;
     }
     const made = element(this.context, row, order);
+    this.made += 1;
     made.classList.add("ent");
     made.dataset.key = row.key;
     if (row.kind !== "mark") made.tabIndex = -1;
@@ -99,7 +129,7 @@ export class Feed {
   lay(wanted, rows) {
     const first = rows.findIndex((row) => row.state === "queued");
     if (first >= 0) {
-      const n = rows.length - first;
+      const n = this.store.head.unread || rows.length - first;
       this.divider.children[0].textContent = `${n} unread`;
       this.divider.children[1].textContent = MODE_WORDS[this.store.head.status] ?? "";
       wanted.splice(first, 0, this.divider);
@@ -112,23 +142,50 @@ export class Feed {
       if (child === next) next = next.nextSibling;
       else this.rows.insertBefore(child, next);
     }
+    const calls = (child) => Boolean(child?.classList.contains("call"));
+    wanted.forEach((child, i) => {
+      child.classList.toggle("joins", calls(child) && calls(wanted[i + 1]));
+      child.classList.toggle("joined", calls(child) && calls(wanted[i - 1]));
+    });
     const alive = new Set(rows.map((row) => row.key));
     for (const key of this.shown.keys()) if (!alive.has(key)) this.shown.delete(key);
     if (focused && this.focusedKey() !== focused)
       this.shown.get(focused)?.element.focus({ preventScroll: true });
   }
 
-  drawOlder(n) {
-    this.older.hidden = n <= 0 || (this.store.closed && this.store.list().length <= this.limit);
-    this.older.textContent = `Show ${plural(n, "earlier entry", "earlier entries")}`;
+  drawOlder(above, below) {
+    const missing = this.store.closed ? this.store.earlier : 0; // nobody is there to send them
+    this.older.hidden = above - missing <= 0;
+    this.older.textContent = `Show ${plural(above, "earlier entry", "earlier entries")}`;
+    this.newer.hidden = below <= 0;
+    this.newer.textContent = `Show ${plural(below, "later entry", "later entries")}`;
   }
 
   showOlder() {
-    const { store } = this;
-    const hidden = store.list().length - this.limit;
-    this.limit += PAGE;
-    if (hidden < PAGE && store.earlier) store.older(PAGE);
-    this.keepFrom = this.root.scrollHeight - this.root.scrollTop;
+    const { store, range } = this;
+    const all = store.list();
+    range.wanted = STEP;
+    this.leaveEnd();
+    if (range.of(all)[0] === 0 && store.earlier) store.older(STEP);
+    this.draw();
+  }
+
+  showNewer() {
+    this.range.down(this.store.list());
+    this.draw();
+  }
+
+  /** From now on the page stays where it is. */
+  leaveEnd() {
+    this.atEnd = false;
+    const first = this.rows.querySelector("[data-key]");
+    this.range.hold(first && { key: first.dataset.key });
+  }
+
+  /** Go to the end, and follow it. */
+  toEnd() {
+    this.atEnd = true;
+    this.range.follow();
     this.draw();
   }
 
@@ -174,15 +231,30 @@ export class Feed {
   scrolled() {
     const { scrollHeight, scrollTop, clientHeight } = this.root;
     if (!clientHeight) return; // off the page: nobody scrolled
-    this.atEnd = scrollHeight - scrollTop - clientHeight < NEAR_END_PX;
+    const atEnd = scrollHeight - scrollTop - clientHeight < NEAR_END_PX;
     this.at = scrollTop;
+    if (!atEnd) this.leaveEnd();
+    else if (!this.newer.hidden) this.showNewer();
+    else if (!this.atEnd) this.toEnd();
   }
 
-  /** After a change: stay at the end, or at the same rows. */
-  settle() {
-    if (this.keepFrom) this.root.scrollTop = this.root.scrollHeight - this.keepFrom;
-    else if (this.atEnd) this.root.scrollTop = this.root.scrollHeight;
-    this.keepFrom = 0;
+  /** The first row in sight, and how far below the top edge it is. */
+  inSight() {
+    const { scrollTop } = this.root;
+    const row = [...this.rows.children].find(
+      (child) => child.dataset.key && child.offsetTop + child.offsetHeight > scrollTop,
+    );
+    return row && { key: row.dataset.key, below: row.offsetTop - scrollTop };
+  }
+
+  /** After a change: stay at the end, or with the row that was in sight. */
+  settle(keep) {
+    const row = keep && this.shown.get(keep.key)?.element;
+    if (this.atEnd) this.root.scrollTop = this.root.scrollHeight;
+    else if (row?.isConnected) {
+      const top = row.offsetTop - keep.below;
+      if (Math.abs(top - this.root.scrollTop) >= 1) this.root.scrollTop = top;
+    }
   }
 
   /** After the feed was moved on the page: go where it was. */
@@ -190,7 +262,47 @@ export class Feed {
     this.root.scrollTop = this.atEnd ? this.root.scrollHeight : (this.at ?? 0);
   }
 
-  jump(key) {
+  // ── Links ──
+
+  /** Which row a link means: by its key, by a mail's id, or by the turn that came of a turn. */
+  keyOf(target) {
+    const { rows } = this.store;
+    const next = target.startsWith("t:") && `t:${Number(target.slice(2)) + 1}`;
+    for (const key of [target, next]) if (key && (rows.get(key)?.kind ?? "gone") !== "gone") return key;
+    const means = (row) => (row.id === target && row.kind === "mail") || row.sent?.mail === target;
+    return this.store.list().find(means)?.key ?? null;
+  }
+
+  /** Go to a row, wherever it is; what is not here yet is fetched first. */
+  jump(target) {
+    this.goal = target;
+    this.arrive(this.store.list());
+  }
+
+  arrive(all) {
+    if (!this.goal) return;
+    const key = this.keyOf(this.goal);
+    const asked = this.askedAbove === this.store.earlier;
+    if (!key && this.store.earlier && !this.store.closed) {
+      this.askedAbove = this.store.earlier;
+      if (!asked) this.store.older(STEP); // once for each answer
+      return;
+    }
+    this.goal = this.askedAbove = null;
+    if (key) this.goTo(key, all);
+  }
+
+  goTo(key, all) {
+    if (!this.shown.get(key)?.element.isConnected) {
+      this.atEnd = false;
+      this.sought = key;
+      this.range.around(
+        all,
+        all.findIndex((row) => row.key === key),
+      );
+      this.draw();
+      this.sought = null;
+    }
     const target = this.shown.get(key)?.element;
     if (!target) return;
     target.scrollIntoView({ block: "nearest", behavior: "smooth" });
@@ -208,20 +320,40 @@ export class Feed {
   }
 
   key(event) {
-    if (event.target !== this.root && !event.target.dataset?.key) return; // inside a row, keys are the row's
-    const entries = [...this.rows.children].filter((child) => child.hasAttribute("tabindex"));
-    const at = entries.indexOf(event.target);
-    const steps = {
-      ArrowDown: at + 1,
-      ArrowUp: at < 0 ? entries.length - 1 : at - 1,
-      Home: 0,
-      End: entries.length - 1,
-    };
-    if (event.key in steps) entries[steps[event.key]]?.focus();
-    else if (event.key === "Enter") event.target.querySelector("summary, .more")?.click();
-    else if (event.key.toLowerCase() === "r" && !event.ctrlKey && !event.metaKey && !event.altKey)
-      event.target.querySelector(".reply")?.click();
+    if (event.target !== this.root && !event.target.dataset?.key) {
+      // Inside a row, keys are the row's; Escape comes back out to it.
+      const row = event.key === "Escape" && event.target.closest("[data-key]");
+      if (row && !event.defaultPrevented) row.focus();
+      return;
+    }
+    const { key } = event;
+    const plain = !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (key === "End") this.toEnd();
+    if (this.step(key, event.target)) event.preventDefault();
+    else if (key === "Enter") event.target.querySelector("summary, .more")?.click();
+    else if (key.toLowerCase() === "r" && plain) event.target.querySelector(".reply")?.click();
+    else if (key === "Escape") this.context.leave();
     else return;
     event.preventDefault();
+  }
+
+  /** Move the focus by row; up from the first one shows earlier ones. */
+  step(key, from) {
+    if (!["ArrowDown", "ArrowUp", "Home", "End"].includes(key)) return false;
+    const entries = () => [...this.rows.children].filter((child) => child.hasAttribute("tabindex"));
+    let at = entries().indexOf(from);
+    if (key === "ArrowUp" && at === 0 && !this.older.hidden) {
+      this.showOlder();
+      at = entries().indexOf(from);
+    }
+    if (key === "ArrowDown" && at === entries().length - 1 && !this.newer.hidden) {
+      this.showNewer();
+      at = entries().indexOf(from);
+    }
+    const list = entries();
+    const last = list.length - 1;
+    const to = { ArrowDown: at + 1, ArrowUp: at < 0 ? last : at - 1, Home: 0, End: last }[key];
+    list[to]?.focus();
+    return true;
   }
 }

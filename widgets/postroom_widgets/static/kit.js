@@ -108,11 +108,11 @@ export function argumentLine(args) {
   return line.length > ARGUMENT_LINE ? `${line.slice(0, ARGUMENT_LINE)}…` : line;
 }
 
-/** A link to another row of the same feed; plain text where nothing can be pressed. */
-export function jump(ctx, key, words) {
+/** A link to another row of the same feed, by its key or its mail's id; text where nothing can be pressed. */
+export function jump(ctx, target, words) {
   return ctx.closed
     ? h("span", {}, words)
-    : h("button.link", { type: "button", onclick: () => ctx.jump(key) }, words);
+    : h("button.link", { type: "button", onclick: () => ctx.jump(target) }, words);
 }
 
 /** A session or a person: the square is the kind, the word is the name. */

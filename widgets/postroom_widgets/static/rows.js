@@ -1,7 +1,8 @@
 // One row of the feed as an element. The words are those of the saved view (wording.py).
 
 import { STATES, call } from "./calls.js";
-import { chip, clock, count, h, icon, jump, plural, say, span } from "./kit.js";
+import { chip, clock, count, h, icon, jump, plural, running, say, span } from "./kit.js";
+import { Prose } from "./prose.js";
 
 const REASONS = {
   answer: "final answer",
@@ -18,35 +19,53 @@ const MARKS = {
   final_answer: "Rounds used up: a last answer, without tools",
   continuation: "Asked to go on",
 };
-const FOLD_LINES = 8;
-const SHOWN_LINES = 3;
+// From how much on a text folds, and to how much: a machine's sooner than a person's.
+const FOLDS = {
+  mono: { lines: 8, keep: 3, letters: 2000, keepLetters: 400 },
+  prose: { lines: 40, keep: 20, letters: 6000, keepLetters: 2000 },
+};
 
-/** A text that folds when it is long and a machine wrote it. */
+/** What a folded text shows, and what it says is left; null for a text that is short. */
+export function folded(text, mono) {
+  const bound = FOLDS[mono ? "mono" : "prose"];
+  const lines = text.split("\n");
+  if (lines.length > bound.lines) {
+    const shown = lines.slice(0, bound.keep).join("\n").slice(0, bound.letters);
+    return { shown, left: `and ${plural(lines.length - bound.keep, "line")}` };
+  }
+  if (text.length <= bound.letters) return null;
+  const left = (text.length - bound.keepLetters).toLocaleString("en");
+  return { shown: text.slice(0, bound.keepLetters), left: `and ${left} characters` };
+}
+
+/** A text that folds when it is long. */
 function textOf(ctx, row) {
-  const lines = (row.text ?? "").split("\n");
-  const more = row.more ? `\n… ${plural(row.more, "more character")}` : "";
-  const element = h(`p.mt.t${row.mono ? ".mono" : ""}`, {}, (row.text ?? "") + more);
-  if (!row.mono || lines.length <= FOLD_LINES || ctx.unfolded.has(row.key)) return element;
-  element.textContent = lines.slice(0, SHOWN_LINES).join("\n");
-  const unfold = () => {
-    ctx.unfolded.add(row.key);
+  const text = (row.text ?? "") + (row.more ? `\n… ${plural(row.more, "more character")}` : "");
+  const fold = folded(text, row.mono);
+  const open = ctx.unfolded.has(row.key);
+  const shown = fold && !open ? fold.shown : text;
+  const prose = !row.mono && new Prose(".mt");
+  if (prose) prose.show(shown);
+  const element = prose ? prose.root : h("p.mt.t.mono", {}, shown);
+  if (!fold) return element;
+  const turn = () => {
+    if (open) ctx.unfolded.delete(row.key);
+    else ctx.unfolded.add(row.key);
     ctx.redraw(row.key);
+    ctx.focus(row.key, ".more");
   };
-  return [
-    element,
-    h(
-      "button.link.more",
-      { type: "button", onclick: unfold },
-      `and ${plural(lines.length - SHOWN_LINES, "line")}`,
-    ),
-  ];
+  const more = { type: "button", "aria-expanded": String(open), onclick: turn };
+  return [element, h("button.link.more", more, open ? "Show less" : fold.left)];
 }
 
 // ── Mail ──
 
+/** How far a mail got, step by step; turns and mails are links. */
 function receipt(ctx, row) {
   const step = (kind, ...words) => h(`span.step${kind}`, {}, h("span", {}, words));
-  if (row.state === "queued") return h("div.rc", {}, step("", "queued, not delivered yet"));
+  const turn = (n) => jump(ctx, `t:${n}`, `turn ${n}`);
+  if (row.state === "queued")
+    return h("div.rc", {}, step("", "queued, not delivered yet"), row.note && h("span", {}, row.note));
   if (row.state === "read" || row.control) return null;
   if (row.state === "withdrawn")
     return h("div.rc", {}, step("", "withdrawn before it was read"));
@@ -54,11 +73,11 @@ function receipt(ctx, row) {
   const steps = [];
   if (row.tone === "user") steps.push(step(".on", "queued"));
   if (row.turn && (row.tone === "user" || !answered))
-    steps.push(step(answered ? ".on" : ".cur", `delivered in turn ${row.turn}`));
-  if (answered)
-    steps.push(
-      step(".cur", "answered in ", jump(ctx, `t:${row.answered}`, `turn ${row.answered}`)),
-    );
+    steps.push(step(answered ? ".on" : ".cur", "delivered in ", turn(row.turn)));
+  if (answered) {
+    const by = row.by && [" by ", jump(ctx, row.by, row.by)];
+    steps.push(step(".cur", "answered in ", turn(row.answered), by));
+  }
   return h(
     "div.rc",
     {},
@@ -95,7 +114,7 @@ function mail(ctx, row) {
   if (row.control) return control(row);
   const reply = () => ctx.reply(row);
   const replies = !ctx.closed && (row.tone === "user" || row.tone === "agent");
-  const unread = row.state === "queued" ? ".unread" : "";
+  const unread = { queued: ".unread", withdrawn: ".withdrawn" }[row.state] ?? "";
   return h(
     `article.mailbox${unread}`,
     { "data-k": row.interrupt ? "now" : row.tone, "aria-label": `mail ${row.id} from ${row.name}` },
@@ -104,7 +123,7 @@ function mail(ctx, row) {
       {},
       chip(row.tone, row.name, row.of),
       row.interrupt && h("span.flag", { "data-k": "now" }, icon("bolt", "fill"), "interrupt"),
-      row.re && h("span.meta", {}, "re ", row.re),
+      row.re && h("span.meta", {}, "re ", jump(ctx, row.re, row.re)),
       resultOf(ctx, row),
       row.hops &&
         h(
@@ -130,7 +149,8 @@ function mail(ctx, row) {
 // ── Turns: the model's words stream in, whole sentences at a time for whoever listens ──
 
 function turnFacts(row) {
-  if (row.live) return row.text ? "streaming" : "asked";
+  if (row.live)
+    return say(row.text ? "streaming" : "asked", running((Date.now() - Date.parse(row.at)) / 1000));
   return say(
     span(row.seconds),
     row.in && `${count(row.in)} in`,
@@ -140,42 +160,30 @@ function turnFacts(row) {
 
 function turn(ctx, row) {
   const facts = h("span.r");
-  const told = h("span");
-  const rest = h("span");
-  const caret = h("span.caret", { "aria-hidden": "true" });
-  const words = h("p.say.t", {}, told, rest, caret);
+  const prose = new Prose(".say");
+  const words = prose.root;
   const element = h(
     "section.turn",
     { "aria-label": `turn ${row.index}` },
     h("div.turn-h", {}, h("b", {}, `Turn ${row.index}`), h("span", {}, clock(row.at)), facts),
     words,
   );
+  let now = row;
   element.update = (next) => {
-    const text =
-      (next.text ?? "") + (next.more ? `\n… ${plural(next.more, "more character")}` : "");
-    const live = next.live && !ctx.closed;
-    const known = told.textContent;
-    if (!text.startsWith(known)) told.replaceChildren();
-    const from = told.textContent.length;
-    const end = live ? sentenceEnd(text) : text.length;
-    if (end > from) told.append(text.slice(from, end));
-    rest.textContent = text.slice(Math.max(end, from));
-    rest.toggleAttribute("aria-hidden", live);
-    if (live) rest.setAttribute("aria-hidden", "true");
-    caret.hidden = !live;
-    words.hidden = !text && !live;
-    facts.textContent = ctx.closed && next.live ? "" : turnFacts(next);
+    now = next;
+    const more = next.more ? `\n… ${plural(next.more, "more character")}` : "";
+    const live = Boolean(next.live && !ctx.closed);
+    words.hidden = !next.text && !live;
+    prose.show((next.text ?? "") + more, live);
+    element.tick();
     return true;
+  };
+  element.tick = () => {
+    const told = ctx.closed && now.live ? "" : turnFacts(now);
+    if (facts.textContent !== told) facts.textContent = told;
   };
   element.update(row);
   return element;
-}
-
-/** Where the last whole sentence or line of a text ends. */
-function sentenceEnd(text) {
-  let end = 0;
-  for (const match of text.matchAll(/[.!?:]["”')]*\s|\n/g)) end = match.index + match[0].length;
-  return end;
 }
 
 // ── Marks, ends, failures ──
@@ -188,7 +196,7 @@ function mark(ctx, row) {
     const kept =
       n > 0 && `${plural(n, "attached call")} detached, ${n === 1 ? "keeps" : "keep"} running`;
     return line("now", icon("bolt", "fill"), `Interrupted by ${row.by}`, [
-      h("span.opt", {}, jump(ctx, ctx.mail(row.id), row.id), kept && " · "),
+      h("span.opt", {}, jump(ctx, row.id, row.id), kept && " · "),
       kept,
     ]);
   }

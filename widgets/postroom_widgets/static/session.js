@@ -47,9 +47,11 @@ class View extends Shell {
       edit: redraw((id) => store.outbox.edit(id)),
       discard: redraw((id) => store.outbox.discard(id)),
       order: (op, key, more) => store.order(op, key, more),
+      later: () => this.schedule(),
+      leave: () => this.composer.area.focus(),
     });
     this.strip = new Strip(this.feed);
-    this.composer = new Composer(store);
+    this.composer = new Composer(store, () => this.feed.toEnd());
     this.dot = h("span.st", { "aria-hidden": "true" });
     this.name = h("h2");
     this.status = h("span", { role: "status" });
@@ -116,6 +118,8 @@ class View extends Shell {
       ...(head.asks && !closed ? [number(head.asks, "for you")] : []),
       ...(head.tokens ? [number(count(head.tokens), "tokens")] : []),
     );
+    this.stats.classList.toggle("bare", this.stats.childElementCount === 1);
+    this.head.classList.toggle("saved", link === "saved");
     const active = head.status === "running" || head.status === "waiting" || head.calls > 0;
     this.controls.hidden = link === "saved";
     const order = this.store.orders.get("");

@@ -6,6 +6,7 @@ import { Wire } from "./wire.js";
 export class Store extends Wire {
   constructor(model) {
     super(model);
+    this.notes = new Map(); // id of a mail from here -> why it waits, told when it was accepted
     this.outbox = new Outbox(
       `postroom:${this.notebook()}:${this.saved.room ?? ""}:${this.head.id ?? ""}:`,
       this.view,
@@ -33,12 +34,24 @@ export class Store extends Wire {
     this.outbox.remember();
   }
 
-  settled({ op, id, mail, words }) {
+  settled({ op, id, mail, words, note }) {
     if (op === "refused") this.outbox.refused(id, words);
     else {
       this.outbox.acknowledged(id, mail);
+      if (note) this.noted(mail, note);
       this.arrived();
     }
+  }
+
+  noted(mail, note) {
+    this.notes.set(mail, note);
+    const row = [...this.rows.values()].find(({ id }) => id === mail);
+    if (row) this.rows.set(row.key, { ...row, note });
+  }
+
+  put(row) {
+    const note = this.notes.get(row.id);
+    return super.put(note && row.add === undefined ? { ...row, note } : row);
   }
 
   renewed() {
