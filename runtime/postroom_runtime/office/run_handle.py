@@ -91,7 +91,8 @@ class RunHandle:
         What was not read yet is taken back instead: no other run ends for it.
 
         Args:
-            mode: ``turn``: pause it at its next receive point, with the turn under way finished.
+            mode: ``turn``: pause it at its next receive point: what the model says is finished, and
+                calls go on without it.
                 ``now``: stop it at once, its calls and its completion too.
 
         Returns:

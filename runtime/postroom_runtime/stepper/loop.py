@@ -41,7 +41,7 @@ log = logging.getLogger("postroom")
 CONTINUE = "Your last turn was empty. Go on with the task, or say that you are done."
 
 WRAP_UP = (
-    "You have used all {limit} rounds of this run, and tools are off now. Answer with what you have, "
+    "You have used all {rounds} rounds of this run, and tools are off now. Answer with what you have, "
     "and say plainly what you did not get to."
 )
 
@@ -183,7 +183,7 @@ class Run:
             return False
         injected, provenance = "", None
         if forced:
-            injected = WRAP_UP.format(limit=self.budget.limit)
+            injected = WRAP_UP.format(rounds=self.budget.rounds)
             provenance = Provenance.FINAL_ANSWER
         elif nudge and not folded.mail:
             injected, provenance = CONTINUE, Provenance.CONTINUATION
