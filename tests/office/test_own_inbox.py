@@ -33,6 +33,7 @@ from postroom_runtime.contracts.principal import Principal
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.contracts.turn import Role, Turn
 from postroom_runtime.models.script import ScriptTurn, call, script
+from postroom_runtime.office.own_inbox import OwnInbox
 from postroom_runtime.office.room import Room
 from postroom_runtime.office.session import Session
 from postroom_runtime.stepper.ownership import owner_driven
@@ -173,6 +174,20 @@ def test_i15_who_could_have_started_a_run_besides_the_owner_counts() -> None:
         assert not (await got(s))[0]
 
     in_room_of(act)
+
+
+def test_i15_between_runs_nobody_reads_whoever_the_last_one_was_for() -> None:
+    """A call that was held back and runs at rest is nobody's turn."""
+
+    @script
+    def silent(turn: ScriptTurn) -> str:
+        return "ok"
+
+    async def act(room: Room, s: Session) -> None:
+        await s.ask("hello")
+        assert OwnInbox(s.life, room.owner_inbox).read("inbox", 5) is None
+
+    in_room_of(act, model=silent)
 
 
 def test_i4_i15_the_inbox_of_another_agent_is_unknown_even_to_the_owner_s_turn() -> None:
