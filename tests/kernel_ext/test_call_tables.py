@@ -135,6 +135,7 @@ def test_a_denied_call_is_not_just_failed() -> None:
     denied = call(state=CallState.FAILED, result="Tool 'run' was not approved: no")
 
     assert row(denied, approval(state=ApprovalState.DENIED))[3] == "denied"
+    assert row(denied, approval(state=ApprovalState.EXPIRED))[3] == "expired"
     assert row(denied)[3] == "failed"
 
 
@@ -155,6 +156,10 @@ def test_a_denied_call_is_not_just_failed() -> None:
             "ap-0001 denied by %deny: not today",
         ),
         ({"state": ApprovalState.CANCELLED}, "ap-0001 cancelled"),
+        (
+            {"state": ApprovalState.EXPIRED, "decision": "nobody answered within 24 h"},
+            "ap-0001 expired: nobody answered within 24 h",
+        ),
     ],
 )
 def test_an_approval_says_how_to_answer_it_or_how_it_was_answered(

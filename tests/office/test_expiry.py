@@ -268,3 +268,46 @@ def test_a_question_answered_in_the_next_kernel_does_not_expire_there() -> None:
         assert ran == ["prod"]
 
     lives((_asks, HOUR), (answers, 0))
+
+
+def test_a_question_that_expired_in_a_kernel_without_its_agent_ends_its_call_in_the_next() -> None:
+    """The kernel ends before its session hears of it; the first run here takes it up (M-91)."""
+
+    async def looks(room: Room) -> None:
+        assert states(room) == ["expired"]
+
+    async def goes_on(room: Room) -> None:
+        room.define(CODER)
+        s = room.session("coder")
+        s.resume()
+        await s.wait()
+        assert [c.state for c in s.calls()] == [CallState.FAILED]
+        assert "the question expired" in read(s)[-1]
+
+    lives((_asks, DAY + 1), (looks, 0), (goes_on, 0))
+
+
+def test_a_question_that_was_answered_leaves_no_timer_behind() -> None:
+    """Where nothing is left to come, the loop of a test says so; it does not go on for a day first."""
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def main(room: Room) -> None:
+        loops.append(asyncio.get_running_loop())
+        await asking(room, "a", "b")
+        room.approve("ap-0001")
+        room.session("coder").cancel("call_0002")
+        await asyncio.Event().wait()
+
+    with pytest.raises(RuntimeError, match="deadlock"):
+        on_a_clock(main)
+    assert loops[0].time() < HOUR
+
+
+def test_the_picture_of_a_room_shows_an_expired_question_as_nobody_s_answer() -> None:
+    async def main(room: Room) -> None:
+        await asking(room, "prod")
+        await asyncio.sleep(DAY + 1)
+        told = [line.split() for line in repr(room.sequence()).splitlines()]
+        assert ["coder", "expired", "deploy", "[approval,", "ap-0001]"] in told
+
+    on_a_clock(main)

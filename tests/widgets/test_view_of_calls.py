@@ -121,6 +121,7 @@ def test_the_mail_that_carries_an_answer_is_no_row() -> None:
         ),
         ({"state": "denied", "answered_by": "view", "decision": "no"}, "denied in a view: no"),
         ({"state": "completed", "answered_by": "api"}, "result given from Python"),
+        ({"state": "expired", "decision": "nobody answered within 24 h"}, "expired"),
     ],
 )
 def test_a_decision_says_who_made_it(approval: dict[str, Any], words: str) -> None:

@@ -342,7 +342,8 @@ class DiagramReader(GrowingDiagram):
             label = f"{label}: {decision}"
         elif approval.state is ApprovalState.APPROVED and isinstance(approval.decision, Mapping):
             label = f"{label}({arguments_text(approval.decision)}), edited"
-        by = approval.session if approval.state is ApprovalState.CANCELLED else OWNER
+        unanswered = approval.state in (ApprovalState.CANCELLED, ApprovalState.EXPIRED)
+        by = approval.session if unanswered else OWNER
         self.add(
             row,
             MarkKind.APPROVAL,
