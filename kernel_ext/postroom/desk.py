@@ -17,7 +17,11 @@ from postroom_runtime.contracts.errors import ConfigError, PostroomError, StoreF
 from postroom_runtime.office.opening import KEEP, Keep, open_room, open_rooms
 from postroom_runtime.office.room import Room
 from postroom_runtime.office.session import Session
-from postroom_widgets.session_view import SessionView, open_views
+from postroom_widgets.board_link import board_of
+from postroom_widgets.board_static import board_text
+from postroom_widgets.board_view import BoardView
+from postroom_widgets.live_view import open_views
+from postroom_widgets.session_view import SessionView
 
 
 class NoRoom(PostroomError):
@@ -127,6 +131,7 @@ class Desk:
         )
         if self.in_kernel:
             room.view_factory = SessionView
+            room.board_factory = BoardView
         return room
 
     def fresh(self) -> str | None:
@@ -197,6 +202,14 @@ class Desk:
             view.show()
         else:
             sys.stdout.write(f"{session!r}\n")
+
+    def show_board(self) -> None:
+        """Show the live view of the whole room, or its lines where there is no front end."""
+        if self.in_kernel:
+            view = self.room.view()
+            view.show()
+        else:
+            sys.stdout.write(f"{board_text(board_of(self.room).catch_up())}\n")
 
     def _alive(self) -> bool:
         room = self.room_or_none

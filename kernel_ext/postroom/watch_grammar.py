@@ -43,9 +43,10 @@ WATCH: Final = Magic(
     details=(
         "With --into it returns the watch, which ends with its time, with either session or with\n"
         "%unwatch. Each event is mail, and wakes OTHER as a letter of NAME would (wake_on). Without\n"
-        "a NAME it lists the watches under way."
+        "a NAME it lists the watches under way.\n"
+        "With --all: the sessions as a tree and their mail as a diagram that grows (room.view())."
     ),
-    example="%watch rev\n%watch rev --into=boss --events=tool.completed --tool=deploy_*\n%watch",
+    example="%watch rev\n%watch --all\n%watch rev --into=boss --events=tool.completed --tool=deploy_*\n%watch",
 )
 
 UNWATCH: Final = Magic(

@@ -263,7 +263,6 @@ def test_a_bad_option_is_a_usage_error(lab: Kernel) -> None:
         ("%spawn eho", "ConfigError", "did you mean 'echo'"),
         ("%spawn echo --tools nope", "ConfigError", "no tool 'nope' in this notebook"),
         ("%mail ann", "UnknownRecipient", "No session is open yet"),
-        ("%watch --all", "NotYet", "not in this version"),
         ("%step", "PostroomError", "the room does not step. Switch it on with %postroom step on"),
         ("%step ann", "UnknownRecipient", "No session is open yet"),
         ("%send inbox hello", "InboxReadOnly", "read-only"),

@@ -52,7 +52,8 @@ def test_m125_watch_into_forwards_until_unwatch_says_how_much(lab: Kernel) -> No
 @pytest.mark.parametrize(
     ("cell", "ename", "said"),
     [
-        ("%watch --all", "NotYet", "not in this version"),
+        ("%watch --all ann", "UsageError", "--all shows every session"),
+        ("%watch --all --into=bea", "UsageError", "--all shows every session"),
         ("%watch ann --events=run.stopped", "UsageError", "--events needs --into=OTHER"),
         ("%watch --into=bea", "UsageError", "--into needs the NAME"),
         ("%watch ann --into=bee", "UnknownRecipient", "Did you mean 'bea'"),

@@ -7,30 +7,42 @@ from pathlib import Path
 import pytest
 
 from postroom_widgets.assets import STATIC, script, sheet
-from postroom_widgets.session_view import SCRIPTS, SHEETS
+from postroom_widgets.board_view import BoardView
+from postroom_widgets.live_view import LiveView
+from postroom_widgets.session_view import SessionView
+
+VIEWS: tuple[type[LiveView], ...] = (SessionView, BoardView)
+each_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.__name__)
+SHEETS = tuple(dict.fromkeys(name for view in VIEWS for name in view.sheets))
 
 SOURCES = sorted(STATIC.glob("*.js"))
 STYLES = sorted(STATIC.glob("*.css"))
 
 
-def test_the_joined_module_is_one_that_a_browser_takes(tmp_path: Path) -> None:
+@each_view
+def test_the_joined_module_is_one_that_a_browser_takes(
+    view: type[LiveView], tmp_path: Path
+) -> None:
     file = tmp_path / "view.mjs"
-    file.write_text(script(SCRIPTS), "utf-8")
+    file.write_text(script(view.scripts), "utf-8")
     check = subprocess.run(["node", "--check", file], capture_output=True, text=True, check=False)
 
     assert check.returncode == 0, check.stderr
-    text = script(SCRIPTS)
-    assert re.findall(r"^(?:import|export)\b.*", text, re.MULTILINE) == ["export default () => {"]
+    text = script(view.scripts)
+    found = re.findall(r"^(?:import|export)\b.*", text, re.MULTILINE)
+    assert len(found) == 1
+    assert found[0].startswith("export default () => widgetOf(")
 
 
-def test_a_file_stands_after_all_it_imports() -> None:
-    for at, name in enumerate(SCRIPTS):
+@each_view
+def test_a_file_stands_after_all_it_imports(view: type[LiveView]) -> None:
+    for at, name in enumerate(view.scripts):
         needs = re.findall(r'from "\./([\w-]+)\.js"', (STATIC / f"{name}.js").read_text("utf-8"))
-        assert set(needs) <= set(SCRIPTS[:at])
+        assert set(needs) <= set(view.scripts[:at])
 
 
 def test_every_file_is_used() -> None:
-    assert {file.stem for file in SOURCES} == set(SCRIPTS)
+    assert {file.stem for file in SOURCES} == {name for view in VIEWS for name in view.scripts}
     assert {file.stem for file in STYLES} == set(SHEETS)
 
 
@@ -72,6 +84,10 @@ def test_every_variable_of_the_front_end_has_a_fallback() -> None:
     assert re.findall(r"var\(--(?:jp|vscode)-[\w-]+\s*\)", sheet(SHEETS)) == []
 
 
-def test_a_widget_carries_little() -> None:
-    """Each saved widget has the whole module and sheet in it: forms, long feeds and all."""
-    assert len(script(SCRIPTS)) + len(sheet(SHEETS)) < 88_000
+@each_view
+def test_a_widget_carries_little(view: type[LiveView]) -> None:
+    """Each saved widget has the whole module and sheet in it.
+
+    A session's has forms and long feeds, a switchboard's its layout, drawing and export.
+    """
+    assert len(script(view.scripts)) + len(sheet(view.sheets)) < 96_000

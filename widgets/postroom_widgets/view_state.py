@@ -70,13 +70,18 @@ class ViewState:
 
     def since(self, version: int) -> list[Row]:
         """Return the rows changed after ``version``, in order of their change."""
-        found: list[Row] = []
-        for row in reversed(self.rows.values()):
-            if row["v"] <= version:
-                break
-            found.append(row)
-        found.reverse()
-        return found
+        return changed_after(self.rows, version)
+
+
+def changed_after(rows: dict[str, Row], version: int) -> list[Row]:
+    """Return those of ``rows``, which stand in order of change, that changed after ``version``."""
+    found: list[Row] = []
+    for row in reversed(rows.values()):
+        if row["v"] <= version:
+            break
+        found.append(row)
+    found.reverse()
+    return found
 
 
 def opened(session: SessionId, *, name: str, agent: str, model: str = "") -> ViewState:

@@ -8,7 +8,7 @@ from IPython.core.magic import magics_class
 from postroom.arguments import Parsed
 from postroom.caller import caller
 from postroom.display import Lines
-from postroom.magics.base import DeskMagics, NotYet, magic, say, usage
+from postroom.magics.base import DeskMagics, magic, say, usage
 from postroom.tables import Table
 from postroom.watch_grammar import UNWATCH, WATCH
 from postroom.watch_tables import watch_grid
@@ -28,10 +28,8 @@ class WatchMagics(DeskMagics):
         looked = caller()
         parsed = self.read(WATCH, line, local_ns)
         if parsed.has("all"):
-            raise NotYet(
-                "%watch --all is not in this version. "
-                "%watch NAME shows one session; %sessions lists all of them."
-            )
+            self._all(parsed)
+            return None
         if parsed.has("into"):
             return self.give(self._forward(parsed), parsed, looked)
         for option in _FORWARDS:
@@ -43,6 +41,11 @@ class WatchMagics(DeskMagics):
         for session in [self.room.session(name) for name in parsed.names]:
             self.desk.show_view(session)
         return None
+
+    def _all(self, parsed: Parsed) -> None:
+        if parsed.names or any(parsed.has(option) for option in ("into", *_FORWARDS)):
+            raise usage(WATCH, "--all shows every session: give it no NAME and no other option.")
+        self.desk.show_board()
 
     def _forward(self, parsed: Parsed) -> Watch | Lines[Watch]:
         if not parsed.names:

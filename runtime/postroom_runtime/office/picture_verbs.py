@@ -1,9 +1,11 @@
 """The verb of a room that draws what happened in it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from collections.abc import Sequence as Many
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from postroom_runtime.contracts.errors import PostroomError
 from postroom_runtime.office.sequence import (
     LAST,
     MarkKind,
@@ -12,6 +14,7 @@ from postroom_runtime.office.sequence import (
     select,
     whole_number,
 )
+from postroom_runtime.office.sequence_live import LiveDiagram
 from postroom_runtime.office.sequence_picture import Sequence
 from postroom_runtime.office.sequence_reading import KINDS, read_diagram
 from postroom_runtime.storage.protocol import Storage
@@ -24,6 +27,8 @@ class PictureVerbs(ABC):
     """What a room draws of itself."""
 
     storage: Storage
+    board_factory: Callable[[Any], Any] | None = None
+    """Makes the live view of the whole room, where there is a notebook."""
 
     @abstractmethod
     def check_open(self) -> None:
@@ -61,3 +66,21 @@ class PictureVerbs(ABC):
         whole = read_diagram(self.storage.rows(kinds=KINDS))
         chosen = None if sessions is None else named(whole, sessions)
         return Sequence(select(whole, sessions=chosen, kinds=wanted, last=most, since=after))
+
+    def view(self) -> Any:
+        """Return a live view of the whole room: its sessions, and the mail between them.
+
+        Raises:
+            PostroomError: There is no notebook to show it in, or the room was closed.
+        """
+        self.check_open()
+        if self.board_factory is None:
+            raise PostroomError(
+                "live views need a notebook: open the room with %load_ext postroom. "
+                "Without one, room.sequence() gives the same as a picture."
+            )
+        return self.board_factory(self)
+
+    def live_diagram(self) -> LiveDiagram:
+        """Return the diagram of all that happened, which grows with the room: what views draw."""
+        return LiveDiagram(self.storage)

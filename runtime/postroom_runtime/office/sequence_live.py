@@ -47,6 +47,10 @@ class LiveDiagram:
         """Return the reader with everything in it that is stored by now."""
         if not self._listening:
             self._stored()
+        return self.heard()
+
+    def heard(self) -> DiagramReader:
+        """Return the reader with everything in it that was heard; asks the store nothing."""
         while self._new:
             self._take(self._new.popleft())
         return self.reader

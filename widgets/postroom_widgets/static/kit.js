@@ -16,6 +16,15 @@ const PATHS = {
   shield: "M8 2l5 2v4c0 3-2.2 5-5 6c-2.8-1-5-3-5-6V4z",
   end: "M4 2.5v11 M4 3h8l-2 3 2 3H4",
   detach: "M3 8h3 M10 8h3 M7 5 9 11",
+  mail: "M2.5 4h11v8h-11z M2.5 4.5 8 9l5.5-4.5",
+  tool: "M3 5l3 3-3 3 M8 11.5h5",
+  prev: "M4 3.5v9 M12 4v8L6 8z",
+  next: "M12 3.5v9 M4 4v8l6-4z",
+  save: "M8 2.5v7.5 M4.5 7 8 10.5 11.5 7 M3 13.5h10",
+  copy: "M6 5.5h7v8H6z M10 5.5v-3H3v8h3",
+  plus: "M3.5 8h9 M8 3.5v9",
+  minus: "M3.5 8h9",
+  gate: "M2.5 3v10 M13.5 3v10 M2.5 6h4.5 M9 10h4.5 M2.5 10h2 M11.5 6h2",
 };
 const ARGUMENT_LINE = 200;
 const SVG = "http://www.w3.org/2000/svg";
@@ -118,4 +127,15 @@ export function jump(ctx, target, words) {
 /** A session or a person: the square is the kind, the word is the name. */
 export function chip(tone, name, of) {
   return h("span.chip", { "data-k": tone }, h("span", {}, name, of && h("span.of", {}, ` ${of}`)));
+}
+
+/** Make `children` those of `parent`, in order. What is there already is not touched: it keeps focus. */
+export function settle(parent, children) {
+  const kept = new Set(children);
+  for (const child of [...parent.children]) if (!kept.has(child)) child.remove();
+  let place = parent.firstElementChild;
+  for (const child of children) {
+    if (child === place) place = place.nextElementSibling;
+    else parent.insertBefore(child, place);
+  }
 }
