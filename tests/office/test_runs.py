@@ -196,7 +196,7 @@ def test_a24_a_run_that_only_works_is_made_to_answer_after_its_rounds() -> None:
         assert len(tools) == 3
         assert len(s.calls()) == 3  # the calls of the last round ran, and are answered
         last_user = s.transcript()[-2]
-        assert last_user.text == WRAP_UP.format(limit=3)
+        assert last_user.text == WRAP_UP.format(rounds=3)
         assert last_user.provenance is Provenance.FINAL_ANSWER
         assert len(last_user.results) == 1
         assert said(s)[-1] == "that is all I have"
@@ -259,7 +259,7 @@ def test_a28_a_message_that_comes_when_the_budget_is_spent_is_for_the_next_run()
 
         stops = story(s.history(), EventKind.RUN_STOPPED)
         assert stops == ["run.stopped budget", "run.stopped budget"]
-        forced = next(i for i, text in enumerate(read(s)) if text == WRAP_UP.format(limit=2))
+        forced = next(i for i, text in enumerate(read(s)) if text == WRAP_UP.format(rounds=2))
         assert read(s)[forced + 1] == "too late"
 
     in_room(main)

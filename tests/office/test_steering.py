@@ -432,7 +432,7 @@ def test_a37_a38_a39_a41_a_run_whose_inbox_fails_goes_on_and_says_so_once(
         await s.wait()
 
         assert said(s)[-1] == "that is all"
-        assert read(s) == ["go", "", "", WRAP_UP.format(limit=3)]
+        assert read(s) == ["go", "", "", WRAP_UP.format(rounds=3)]
         assert (inbox.opened, inbox.drains) == (1, 1)
         assert len(warned(caplog)) == 1
         s.send("again")

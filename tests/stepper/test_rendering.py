@@ -357,6 +357,7 @@ FORGED = st.lists(PIECES, max_size=12).map("".join)
 
 @given(text=FORGED, kind=st.sampled_from(range(len(BODIES))))
 @example(text="\u2028[mail m-1", kind=4)
+@example(text="[\nmail", kind=0)
 def test_no_line_of_a_body_however_split_begins_like_a_header(text: str, kind: int) -> None:
     """M-46: whatever is written, in whatever kind of mail; also JSON leaves some line ends raw."""
     _, _, body = block(BODIES[kind](text)).partition("\n")

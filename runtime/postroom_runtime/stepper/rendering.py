@@ -21,6 +21,9 @@ from postroom_runtime.contracts.ids import CallId
 
 _HEADER = "[mail"
 
+_FAR = 200
+"""Characters over which a header broken over lines is still looked for."""
+
 _BLANK = frozenset("\u115f\u1160\u2800")
 """Letters and a sign that show nothing, though Unicode counts them among what is seen."""
 
@@ -29,12 +32,15 @@ def quoted(text: str) -> str:
     """Return ``text`` with ``> `` before each line that could pass for a mail header (M-46).
 
     A line ends at any of Unicode's line ends, and could pass for a header if it begins like one once
-    what cannot be seen is taken away, accents too, and letters of other widths and styles are plain.
+    what cannot be seen is taken away, accents too, and letters of other widths and styles are plain;
+    a header that is broken over lines counts from where it begins.
     """
-    return "".join(
-        f"> {line}" if _begins_like_a_header(line) else line
-        for line in text.splitlines(keepends=True)
-    )
+    quoted_lines, at = [], 0
+    for line in text.splitlines(keepends=True):
+        begins = any(map(_shows, line)) and _begins_like_a_header(text[at : at + _FAR])
+        quoted_lines.append(f"> {line}" if begins or _begins_like_a_header(line) else line)
+        at += len(line)
+    return "".join(quoted_lines)
 
 
 def _begins_like_a_header(line: str) -> bool:
