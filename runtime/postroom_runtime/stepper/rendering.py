@@ -37,8 +37,10 @@ def quoted(text: str) -> str:
     """
     quoted_lines, at = [], 0
     for line in text.splitlines(keepends=True):
-        begins = any(map(_shows, line)) and _begins_like_a_header(text[at : at + _FAR])
-        quoted_lines.append(f"> {line}" if begins or _begins_like_a_header(line) else line)
+        begins = _begins_like_a_header(line) or (
+            any(map(_seen, line)) and _begins_like_a_header(text[at : at + _FAR])
+        )
+        quoted_lines.append(f"> {line}" if begins else line)
         at += len(line)
     return "".join(quoted_lines)
 
@@ -46,12 +48,16 @@ def quoted(text: str) -> str:
 def _begins_like_a_header(line: str) -> bool:
     seen = ""
     for character in line:
-        seen += "".join(filter(_shows, unicodedata.normalize("NFKD", character))).casefold()
+        seen += _seen(character)
         if seen.startswith(_HEADER):
             return True
         if not _HEADER.startswith(seen):
             return False
     return False
+
+
+def _seen(character: str) -> str:
+    return "".join(filter(_shows, unicodedata.normalize("NFKD", character))).casefold()
 
 
 def _shows(character: str) -> bool:
