@@ -152,30 +152,58 @@ def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]
 
 # ── In a notebook ──
 
+HTML_LINES = 12
+"""Lines of one cell in sight in a notebook; the rest unfolds."""
+HTML_LETTERS = 1_200
+"""Characters of one cell in sight."""
+
+# Notebooks set all cells to the right, in the middle, and break words where they like.
 _CELL = "text-align:{align};vertical-align:top"
-_TEXT = ";white-space:pre-wrap;overflow-wrap:break-word;max-width:60em"
+_SHORT = ";white-space:pre;font-variant-numeric:tabular-nums"
+_TEXT = ";white-space:pre-wrap;overflow-wrap:anywhere;min-width:14em;max-width:60em"
+_SCROLL = "overflow-x:auto;max-width:100%"
 
 
 def as_html(grid: Grid) -> str:
-    """Return the table as HTML: escaped, semantic, coloured by the notebook's own theme."""
+    """Return the table as HTML: escaped, semantic, coloured by the notebook's own theme.
+
+    It reads without a style sheet. Where it is wider than the page, it alone scrolls; of a long
+    text the first lines are in sight and the rest unfolds.
+    """
     note = f"<p>{html.escape(grid.note)}</p>" if grid.note else ""
     if not grid.rows:
         return f"<p>{html.escape(grid.empty)}</p>{note}"
     head = "".join(
-        f"<th{_style(column)}>{html.escape(column.name)}</th>" for column in grid.columns
+        f'<th scope="col"{_style(column)}>{html.escape(column.name)}</th>'
+        for column in grid.columns
     )
     body = "\n".join(
         "<tr>"
         + "".join(
-            f"<td{_style(column)}>{html.escape(cell)}</td>"
+            f"<td{_style(column)}>{_folded(cell) if column.text else html.escape(cell)}</td>"
             for cell, column in zip(row, grid.columns, strict=True)
         )
         + "</tr>"
         for row in grid.rows
     )
-    return f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>{note}"
+    table = f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
+    return f'<div style="{_SCROLL}">{table}</div>{note}'
 
 
 def _style(column: Column) -> str:
     style = _CELL.format(align="right" if column.number else "left")
-    return f' style="{style}{_TEXT if column.text else ";white-space:pre"}"'
+    return f' style="{style}{_TEXT if column.text else _SHORT}"'
+
+
+def _folded(text: str) -> str:
+    lines = text.split("\n")
+    if len(lines) > HTML_LINES + 1:  # one line is not worth a fold
+        shown, rest = "\n".join(lines[:HTML_LINES]), "\n".join(lines[HTML_LINES:])
+        left = f"{len(lines) - HTML_LINES:,} more lines"
+    elif len(text) > HTML_LETTERS:
+        shown, rest = text[:HTML_LETTERS], text[HTML_LETTERS:]
+        left = f"{len(rest):,} more characters"
+    else:
+        return html.escape(text)
+    fold = f"<details><summary>{left}</summary>{html.escape(rest)}</details>"
+    return f"{html.escape(shown)}{fold}"

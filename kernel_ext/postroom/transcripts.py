@@ -45,7 +45,7 @@ def transcript_html(turns: Sequence[Turn], *, of: str) -> str:
     return "\n".join(
         f'<p style="margin:0.8em 0 0.2em"><strong>'
         f"{html.escape(title)}</strong></p>\n"
-        f'<pre style="margin:0;white-space:pre-wrap;overflow-wrap:anywhere">{html.escape(_body(turn))}</pre>'
+        f'<pre style="margin:0;white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere">{html.escape(_body(turn))}</pre>'
         for title, turn in zip(_titles(turns, of), turns, strict=True)
     )
 

@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from postroom.display import Receipts, mail_grid, session_grid
 from postroom.reports import RoomStatus, SqlResult, human_size, spent_words, sql_grid
-from postroom.tables import TEXT_LINES, Column, Grid, Table, as_html, columns_of, plain, printable
+from postroom.tables import (
+    HTML_LINES,
+    TEXT_LINES,
+    Column,
+    Grid,
+    Table,
+    as_html,
+    columns_of,
+    plain,
+    printable,
+)
 from postroom.transcripts import Transcript
 from postroom_runtime.contracts.call import (
     CallState,
@@ -120,6 +130,29 @@ def test_html_escapes_everything_and_fixes_no_colour() -> None:
     assert "&lt;script&gt;x&lt;/script&gt; &amp;\nline" in page
     assert "white-space:pre-wrap" in page
     assert "color" not in page
+
+
+def test_a_long_text_unfolds_in_html_and_nothing_of_it_is_lost() -> None:
+    lines = [f"<line {n}>" for n in range(40)]
+    page = as_html(rows(("1", "ann", "\n".join(lines)), ("2", "bob", "y" * 2_000)))
+
+    assert "<summary>28 more lines</summary>&lt;line 12&gt;" in page
+    assert "<summary>800 more characters</summary>" in page
+    assert all(f"&lt;line {n}&gt;" in page for n in range(40))
+    assert page.count("y") >= 2_000
+
+
+def test_one_line_too_many_is_not_folded() -> None:
+    page = as_html(rows(("1", "ann", "a\n" * HTML_LINES + "a")))
+
+    assert "<details" not in page
+
+
+def test_only_the_table_scrolls_where_it_is_wider_than_the_page() -> None:
+    page = as_html(rows(("1", "ann", "hi")))
+
+    assert page.startswith('<div style="overflow-x:auto;max-width:100%"><table>')
+    assert page.count('<th scope="col"') == 3
 
 
 def test_an_empty_table_says_so() -> None:
