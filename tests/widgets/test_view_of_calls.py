@@ -10,6 +10,7 @@ from postroom_widgets.static_text import static_text
 from postroom_widgets.view_model import fold
 from postroom_widgets.view_rows import Row, decision_words
 from postroom_widgets.view_state import ViewState, opened
+from postroom_widgets.wording import minute
 from widgets.story import PEOPLE, Story, detached, reply, request
 
 START = opened("s-0002", name="rev", agent="reviewer", model="scripted")
@@ -67,6 +68,15 @@ def test_what_is_shown_for_approval_is_what_would_run_and_then_what_was_let_run(
     edited = {**asked, "state": "approved", "decision": {"target": "none"}}
     story.event(EventKind.APPROVAL_RESOLVED, approval=edited)
     assert row(story)["args"] == {"target": "none"}
+
+
+def test_a_question_that_expires_says_until_when() -> None:
+    story = asking()
+    asked = {"id": "ap-0001", "call": "call_0001", "state": "pending"}
+    until = "2026-03-02T10:30:00+00:00"
+    story.event(EventKind.APPROVAL_REQUESTED, approval={**asked, "expires_at": until})
+
+    assert f"%approve ap-0001 · until {minute(until)}" in static_text(shown(story))
 
 
 def test_an_approved_call_runs_and_its_result_is_mail_that_points_back() -> None:

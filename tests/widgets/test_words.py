@@ -120,3 +120,8 @@ def test_code_is_set_apart_alike_by_both() -> None:
     saved = [[part._asdict() for part in prose_parts(text)] for text in TEXTS]
     assert live == saved
     assert [part["text"] for part in saved[2]] == ["a", "x = 1\n", "b"]
+
+
+def test_a_minute_is_written_alike_by_both() -> None:
+    at = "2026-03-02T09:05:59+00:00"
+    assert node(f"kit.minute({json.dumps(at)})") == wording.minute(at)

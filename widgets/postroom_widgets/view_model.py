@@ -317,7 +317,7 @@ class _Draft:
         if key in self.table.rows:
             denied = approval.get("state") == "denied"
             fields = {"decided": decision_words(approval), "denied": denied}
-            fields |= asked_arguments(approval)
+            fields |= asked_arguments(approval) | {"until": approval.get("expires_at")}
             self.table.put(key, {"approval": approval.get("id"), **fields})
 
     def progress(self, data: Mapping[str, Json]) -> None:

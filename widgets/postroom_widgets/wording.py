@@ -58,6 +58,11 @@ def clock(iso: str | None) -> str:
     return datetime.fromisoformat(iso).astimezone().strftime("%H:%M:%S") if iso else ""
 
 
+def minute(iso: str) -> str:
+    """Return the day and minute of an ISO time, in this machine's zone."""
+    return datetime.fromisoformat(iso).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
 def span(seconds: float | None) -> str:
     """Return a duration as people write it: ``0.8 s``, ``12 s``, ``1 m 52 s``, ``2 h 5 m``."""
     if not seconds or seconds < 0.05:
@@ -184,7 +189,8 @@ def call_note(call: Row) -> str:
     told = []
     if call["state"] == "deferred":
         how = f" %approve {call['approval']}" if call.get("approval") else ""
-        return " · ".join(filter(None, [call.get("reason"), f"{ASK}{how}"]))
+        until = f"until {minute(call['until'])}" if call.get("until") else ""
+        return " · ".join(filter(None, [call.get("reason"), f"{ASK}{how}", until]))
     if call.get("error") and call["state"] not in ("cancelled", "denied"):
         told.append(str(call["error"]).strip().partition("\n")[0])
     if call.get("decided"):

@@ -105,6 +105,12 @@ test("a call that waits for a person is approved where it stands (M-97)", () => 
   expect(el.querySelector(".hold").textContent).toBe("approved in a view");
 });
 
+test("a question that expires says until when", () => {
+  show({ ...ASKED, until: "2026-03-02T10:30:00Z" });
+
+  expect(el.querySelector(".ask .grow").textContent).toMatch(/ approve. · until 2026-03-02 \d\d:\d\d$/);
+});
+
 test("a denial opens a reason in place, and Escape goes back (M-97)", () => {
   show(ASKED);
   named("Deny run_tests").click();

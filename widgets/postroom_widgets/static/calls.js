@@ -1,7 +1,7 @@
 // Tool calls: one line each, with its evidence folded away. The words are those of the saved view.
 
 import { asking } from "./asking.js";
-import { argumentLine, button, chip, h, icon, jump, running, say, span, plural } from "./kit.js";
+import { argumentLine, button, chip, h, icon, jump, minute, running, say, span, plural } from "./kit.js";
 
 export const STATES = {
   pending: "pending",
@@ -140,7 +140,7 @@ const busy = (order) => Boolean(order && !order.words);
 
 /** The line of a call that waits for a person. */
 function ask(ctx, row, order) {
-  const words = say(row.reason, ASK);
+  const words = say(row.reason, ASK, row.until && `until ${minute(row.until)}`);
   if (ctx.closed || !row.approval) return h("div.hold", {}, words);
   const { approval, key, tool, args } = row;
   const turn = (open, selector) => {

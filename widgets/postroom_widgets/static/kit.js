@@ -69,6 +69,14 @@ export function clock(iso) {
     .join(":");
 }
 
+/** The day and minute, here: `2026-03-02 10:03`. */
+export function minute(iso) {
+  const at = new Date(iso);
+  const two = (n) => String(n).padStart(2, "0");
+  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  return `${day} ${two(at.getHours())}:${two(at.getMinutes())}`;
+}
+
 /** A duration as people write it: `0.8 s`, `12 s`, `1 m 52 s`, `2 h 5 m`. */
 export function span(seconds) {
   if (!seconds || seconds < 0.05) return "";
