@@ -1,5 +1,6 @@
 """The session view in a real JupyterLab, over a session that does what the cells tell it."""
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -165,22 +166,102 @@ def test_a_restarted_kernel_is_noticed_and_the_text_goes_on_in_the_next_view(lab
     nb.close()
 
 
-def test_ten_thousand_letters_reach_the_page_and_the_page_keeps_500(lab: Lab) -> None:
-    nb = lab.notebook(
-        "many.ipynb",
-        [
-            SETUP,
-            "for n in range(10_000): s.story.mail(f'letter {n}')\ns.tell(); await asyncio.sleep(0)",
-        ],
-    )
+MANY = """
+first = s.story.mail("the first")["id"]
+for n in range(9_998): s.story.mail(f"letter {n}")
+s.story.mail("the last", in_reply_to=first)
+s.tell(); await asyncio.sleep(0)
+"""
+TO_THE_END = """async () => {
+  const frame = () => new Promise(then => requestAnimationFrame(() => setTimeout(then)));
+  const began = performance.now();
+  document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "End", bubbles: true }));
+  await frame();
+  const took = performance.now() - began;
+  for (let i = 0; i < 20; i++) await frame();
+  return { took, last: document.activeElement.textContent };
+}"""
+
+
+def longest_task(trace: bytes) -> float:
+    """Return the milliseconds of work of the page's longest task: others share this machine."""
+    events = json.loads(trace)["traceEvents"]
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    tasks = [
+        e["tdur"]
+        for e in events
+        if names.get((e["pid"], e["tid"])) == "CrRendererMain"
+        and "RunTask" in e["name"]
+        and "tdur" in e
+    ]
+    assert tasks, {e["name"] for e in events}
+    return float(max(tasks)) / 1000
+
+
+def test_ten_thousand_letters_are_light_and_the_first_and_the_last_are_one_step_apart(
+    lab: Lab,
+) -> None:
+    """The page keeps 250 of them; from the first to the last takes 1.5 s, no task over 0.1 s."""
+    nb = lab.notebook("many.ipynb", [SETUP, MANY])
     nb.run(0)
     view = View(nb)
     nb.run(1)
-
-    view.root.locator(".mt", has_text="letter 9999").wait_for(timeout=60_000)
+    last = view.root.locator(".mailbox", has_text="the last")
+    last.wait_for(timeout=60_000)
     expect(view.root.locator(".stats")).to_contain_text("10000 unread")
-    expect(view.root.locator(".mailbox")).to_have_count(500)
-    expect(view.root.locator(".older")).to_have_text("Show 9500 earlier entries")
+    expect(view.root.locator(".mailbox")).to_have_count(250)
+    expect(view.root.locator(".older").first).to_have_text("Show 9750 earlier entries")
+
+    last.get_by_role("button", name="m-0001").click()
+    view.root.locator(".mailbox:focus", has_text="the first").wait_for(timeout=60_000)
+    browser = lab.page.context.browser
+    assert browser is not None
+    browser.start_tracing(page=lab.page, categories=["toplevel", "devtools.timeline"])
+    end = view.root.evaluate(TO_THE_END)
+    longest = longest_task(browser.stop_tracing())
+    assert "the last" in end["last"]
+    assert end["took"] < 1500
+    assert longest < 100
+    nb.close()
+
+
+def test_a_view_is_worked_by_keys_alone(lab: Lab) -> None:
+    """Write, walk the feed, unfold, reply, edit and deny, and no key reaches the notebook."""
+    nb = lab.notebook("keys.ipynb", [GATED])
+    nb.run(0)
+    view, page, cells = View(nb), lab.page, nb.cells()
+    press = page.keyboard.press
+    view.root.get_by_role("button", name="Approve deploy").wait_for()
+    view.box.focus()
+    press("Shift+Tab")
+    view.root.locator(".feed").focus()
+    press("Home")
+    expect(view.root.locator(".mailbox").first).to_be_focused()
+    press("r")
+    expect(view.box).to_be_focused()
+    expect(view.root.locator(".rto")).to_contain_text("Reply to you m-0001")
+    press("Escape")
+    expect(view.root.locator(".rto")).to_be_hidden()
+    press("ArrowUp")
+    expect(view.box).to_have_value("Also tell me who approved the client change.")
+
+    view.root.locator(".feed").focus()
+    for key in ("End", "ArrowUp", "ArrowUp"):
+        press(key)
+    asks = view.root.locator(".call.asks")
+    expect(asks).to_be_focused()
+    press("Enter")
+    expect(asks.locator("details")).to_have_attribute("open", "")
+    for _ in range(4):
+        press("Tab")
+    expect(view.root.get_by_role("button", name="Edit arguments of deploy")).to_be_focused()
+    press("Enter")
+    expect(view.root.get_by_role("textbox", name="target")).to_be_focused()
+    press("ControlOrMeta+a")
+    page.keyboard.type('"canary"')
+    press("Enter")
+    nb.execute("assert room.answers[-1][:2] == ('approve', 'ap-0001'), room.answers")
+    assert nb.cells() == cells
     nb.close()
 
 
@@ -196,7 +277,8 @@ def test_it_is_readable_for_everybody_in_both_themes_and_at_any_width(
     nb.run(0)
     view = View(nb)
     view.says("").first.wait_for()
-    view.root.get_by_role("button", name="Approve deploy").wait_for()
+    view.root.get_by_role("button", name="Edit arguments of deploy").click()
+    view.root.get_by_role("textbox", name="target").fill("no JSON")
     view.root.evaluate(f"root => root.style.width = '{width}px'")
     time.sleep(0.3)  # the container query has to be laid out before it is measured
     lab.page.evaluate(AXE.read_text("utf-8"))

@@ -8,7 +8,7 @@ import { element, lost } from "./rows.js";
 const NEAR_END_PX = 24;
 const PATIENCE_MS = 150; // words that are confirmed sooner were never in doubt
 const FLASH_MS = 1600;
-const DRAW_MS = 12; // of one frame; what does not fit is drawn in the next
+const DRAW_MS = 5; // of one frame; what does not fit is drawn in the next
 
 const MODE_WORDS = {
   paused: "read after Resume",

@@ -2,7 +2,7 @@
 
 export const PAGE = 250; // rows at the end
 export const STEP = 125; // rows by which the page moves up or down
-const MOST = 500; // rows on the page, wherever it is
+const MOST = 375; // rows on the page, wherever it is
 
 export class Range {
   constructor() {
