@@ -1,5 +1,7 @@
 """What mail may do at the receive points (M-54, M-64, M-83, M-85, M-91, M-93…M-96, M-1, A-14, A-16)."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -190,6 +192,7 @@ USER, LETTER, TO_PEER = (
     from_session("hi", 5),
     from_session("hi", 5, session=PEER),
 )
+GUEST = replace(USER, sender=FromUser("eve"))
 RESULT, INLINE = call_ended("call_0009", seq=5), call_ended("call_0001", seq=5)
 
 IDLE = record(SessionStatus.IDLE)
@@ -237,6 +240,10 @@ RUNS = [
     (STORED, [USER], True),
     (STORED, [from_user("before the restart", 4)], False),
     (STORED, [LETTER], False),
+    (STORED, [GUEST], False),
+    (STOPPED, [GUEST], False),
+    (CAPPED, [GUEST], False),
+    (IDLE, [GUEST], True),
     (STORED, [RESULT], False),
     (STORED, [watched(CHILD, seq=5)], False),
     (STORED, [order(Resume(), 5)], True),

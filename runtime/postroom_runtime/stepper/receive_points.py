@@ -61,6 +61,15 @@ def is_human(envelope: Envelope) -> bool:
     )
 
 
+def is_owners(envelope: Envelope) -> bool:
+    """Tell whether ``envelope`` is a word of the room's owner, and not of a guest."""
+    return (
+        is_human(envelope)
+        and isinstance(envelope.sender, FromUser)
+        and envelope.sender.owner is None
+    )
+
+
 def wake_word(envelope: Envelope, kind_of: WakeKindOf) -> str:
     """Return the word of ``wake_on`` that ``envelope`` stands for, by body then sender (M-94)."""
     match envelope.body:
@@ -147,7 +156,8 @@ def starts_run(
             status in (SessionStatus.READY, SessionStatus.CAPPED)
             or record.end_reason is EndReason.STOPPED
         ):
-            if is_human(envelope) and envelope.seq > record.waterline:
+            # Running a stored one spends money that nobody but the owner has a say in (M-91).
+            if is_owners(envelope) and envelope.seq > record.waterline:
                 return True
             continue
         if (
