@@ -441,6 +441,7 @@ def test_i30_nothing_fires_again_after_a_restart_whatever_was_answered() -> None
 # ── talking about it ──
 
 
+@pytest.mark.reads_inbox
 def test_i40_discussing_an_entry_is_a_session_that_has_read_it_because_its_owner_said_so() -> None:
     async def main(room: Room) -> None:
         await asking(room, "prod")
