@@ -1,5 +1,6 @@
 """Calls that outlive their turn in the view model: detached, waiting for a person, cancelled."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from postroom_runtime.contracts.event import EventKind
 from postroom_widgets.static_html import static_html
 from postroom_widgets.static_text import static_text
+from postroom_widgets.view_children import with_children
 from postroom_widgets.view_model import fold
 from postroom_widgets.view_rows import Row, decision_words
 from postroom_widgets.view_state import ViewState, opened
@@ -249,3 +251,15 @@ def test_an_answered_mail_names_the_mail_that_answers_it() -> None:
     story.finished("call_0001", "send-message", {"id": "m-bbbb", "session": "s-0003"})
 
     assert "answered in turn 2 by m-bbbb" in static_text(shown(story))
+
+
+def test_a_call_that_is_attached_names_its_child_as_soon_as_the_room_has_it() -> None:
+    """M-104: the call itself tells of it only when it detaches or ends."""
+    state = shown(sub_agent())
+    assert "child" not in with_children(state, PEOPLE).rows["c:call_0001"]
+
+    people = {**PEOPLE, "s-0009": replace(PEOPLE["s-0003"], id="s-0009", for_call="call_0001")}
+    found = with_children(state, people)
+    assert found.rows["c:call_0001"]["child"] == {"id": "s-0009", "name": "coder"}
+    assert found.version > state.version
+    assert with_children(found, people) is found

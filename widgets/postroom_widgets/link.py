@@ -17,6 +17,7 @@ from postroom_runtime.contracts.ids import SessionId
 from postroom_widgets.edits import edited
 from postroom_widgets.hub import Hub
 from postroom_widgets.reader import Message, Reader
+from postroom_widgets.view_children import with_children
 from postroom_widgets.view_model import fold
 from postroom_widgets.view_rows import lean
 from postroom_widgets.view_state import ViewState, opened
@@ -62,7 +63,9 @@ class Feed(Hub):
         return self.state
 
     def _fold(self, events: list[Event]) -> None:
-        state = fold(self.state, events, self.session.room.people()) if events else self.state
+        people = self.session.room.people()
+        state = fold(self.state, events, people) if events else self.state
+        state = with_children(state, people)
         # Records are stored after the fact; the session itself knows what it does now.
         status, words = str(self.session.status), self.session.status_words()
         needs = words if words != status else None

@@ -22,6 +22,8 @@ MAX_TEXT: Final = 20_000
 """Characters of one text in a row. A notebook is no place for a tool's five megabytes."""
 
 SEND_TOOL: Final = "send-message"
+SPAWNS: Final = ("prompt-agent-", "spawn-session")
+"""How the names of tools begin that make a session."""
 
 _CONTROLS: Final = {
     "pause": "pause",
