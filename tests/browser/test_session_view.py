@@ -213,7 +213,7 @@ def test_ten_thousand_letters_are_light_and_the_first_and_the_last_are_one_step_
     expect(view.root.locator(".older").first).to_have_text("Show 9750 earlier entries")
 
     last.get_by_role("button", name="m-0001").click()
-    view.root.locator(".mailbox:focus", has_text="the first").wait_for(timeout=60_000)
+    view.root.locator(".mailbox:focus", has_text="the first").wait_for(timeout=150_000)
     browser = lab.page.context.browser
     assert browser is not None
     browser.start_tracing(page=lab.page, categories=["toplevel", "devtools.timeline"])

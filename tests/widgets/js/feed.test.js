@@ -333,7 +333,7 @@ test("a link leads to a row that is not on the page, and fetches it if it is not
   const last = read(900, { re: "m-0005" });
   model.rows([...many(300, 10), last], { earlier: 9 });
   el.querySelector('[data-key="m:900"] .mh .link').click();
-  expect(model.of("older")).toEqual([{ op: "older", count: 125 }]);
+  expect(model.of("older")).toEqual([{ op: "older", count: 200 }]);
   const above = Array.from({ length: 9 }, (_, i) => read(i + 1));
   model.say({ op: "older", rows: above, earlier: 0, top: [0, 0] });
   later(20);

@@ -8,6 +8,7 @@ import { element, lost } from "./rows.js";
 const NEAR_END_PX = 24;
 const PATIENCE_MS = 150; // words that are confirmed sooner were never in doubt
 const FLASH_MS = 1600;
+const FETCH = 200; // rows, the most the kernel sends at once
 const DRAW_MS = 5; // of one frame; what does not fit is drawn in the next
 
 const MODE_WORDS = {
@@ -285,7 +286,7 @@ export class Feed {
     const asked = this.askedAbove === this.store.earlier;
     if (!key && this.store.earlier && !this.store.closed) {
       this.askedAbove = this.store.earlier;
-      if (!asked) this.store.older(STEP); // once for each answer
+      if (!asked) this.store.older(FETCH); // once for each answer
       return;
     }
     this.goal = this.askedAbove = null;
