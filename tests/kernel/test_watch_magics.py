@@ -71,3 +71,12 @@ def test_m127_a_watch_that_will_not_do_is_one_line(
 
     assert failed.ename == ename
     assert said in failed.text
+
+
+def test_the_whole_room_is_shown_as_a_widget_with_its_words(lab: Kernel) -> None:
+    """A saved notebook and a terminal read the same: sessions, and who wrote to whom."""
+    lab.good("%send ann --wait hello")
+    shown = lab.good("%watch --all")
+
+    assert "you → ann  hello" in shown.text
+    assert "ann  echo" in shown.text

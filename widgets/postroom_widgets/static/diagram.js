@@ -8,6 +8,7 @@ const SPARE = 480; // pixels drawn above and below what is in view
 const AT_END = 12;
 const ROWS = [18, 20, 24, 28, 32];
 const PLAY_MS = 500;
+const TOLD_AGAIN = 12; // rows after which a time is said again
 
 export class Diagram {
   /** `on` is told of what is selected (`pick`) and of a new place in time (`moved`). */
@@ -159,7 +160,8 @@ export class Diagram {
       const state = {
         at: i,
         size: rows.length,
-        time: i > 0 && time(rows[i - 1].mark, gutter) === told ? "" : told,
+        // Said when it changes, and now and then, for whoever has scrolled here.
+        time: i % TOLD_AGAIN && time(rows[i - 1].mark, gutter) === told ? "" : told,
       };
       const isSelected = mark.key === selected;
       if (isSelected) bands.push(drawBand(drawn, layout, "sel"));

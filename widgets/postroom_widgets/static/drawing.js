@@ -66,11 +66,11 @@ export function drawHeads(layout, names, lines, ruler, unfold) {
     let label;
     if (margin) {
       const turned = `translate(${x + 3} ${height - 7}) rotate(-48)`;
-      label = s(kind, { transform: turned }, ruler.fit(name, (height - 14) / 0.74, "bold"));
+      label = s(kind, { transform: turned }, stub ? name : ruler.fit(name, (height - 14) / 0.74, "bold"));
     } else {
       const agent = lines.get(column.id)?.agent;
       const twice = agent && agent !== name;
-      label = s(kind, { x, y: twice ? 17 : 25, "text-anchor": "middle" }, ruler.fit(name, 1.08 * w - 20, "bold"));
+      label = s(kind, { x, y: twice ? 17 : 25, "text-anchor": "middle" }, stub ? name : ruler.fit(name, 1.08 * w - 20, "bold"));
       if (twice) svg.append(s("text.ha", { x, y: 31, "text-anchor": "middle" }, ruler.fit(agent, w - 12)));
     }
     const told = stub ? column.members.map((id) => names.get(id)).join(", ") : name;
@@ -155,6 +155,7 @@ export function drawBand(drawn, layout, kind, tone = drawn.mark.tone) {
 /** What a row is called by those who do not see it. */
 export function spoken(mark, names) {
   const told = [clock(mark.at), who(mark, names).replace("→", "to"), ...factsOf(mark)];
+  if (LOUD.has(mark.what) && mark.text) told.push(labelOf(mark)); // why, and then what it was
   return `${told.join(", ")}: ${textOf(mark).slice(0, 300)}`;
 }
 
