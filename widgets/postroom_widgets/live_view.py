@@ -38,6 +38,12 @@ class LiveView:
     """Under this id the view was shown, so that a later cell can refresh what is saved of it."""
     _joined = False
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Read the front end's files as the module is imported, so that no view waits on the loop."""
+        super().__init_subclass__(**kwargs)
+        script(cls.scripts)
+        sheet(cls.sheets)
+
     def __new__(cls, *_: Any, **__: Any) -> "LiveView":
         """Return an instance of the class that is a widget too."""
         built = cls if "_esm" in vars(cls) else _widget_class(cls)
