@@ -268,12 +268,15 @@ CANCEL: Final = Magic(
 
 INBOX: Final = Magic(
     name="inbox",
-    summary="List what the runtime wants you to look at, of one agent or of all; returns the entries.",
+    summary="Show what the runtime wants you to look at, of one agent or of all, and answer it.",
     head="AGENT",
     head_names=Names.AGENT,
     head_optional=True,
-    details="Nobody writes there but the runtime, and looking changes nothing.",
-    example="%inbox\n%inbox reviewer",
+    details=(
+        "A live view in a notebook, a table in a terminal; assigned, it gives the entries. Nobody\n"
+        "writes there but the runtime, and looking changes nothing."
+    ),
+    example="%inbox\n%inbox reviewer\nentries = %inbox",
 )
 
 MAGICS: Final = (

@@ -20,6 +20,7 @@ from postroom_runtime.office.session import Session
 from postroom_widgets.board_link import board_of
 from postroom_widgets.board_static import board_text
 from postroom_widgets.board_view import BoardView
+from postroom_widgets.inbox_view import InboxView
 from postroom_widgets.live_view import open_views
 from postroom_widgets.session_view import SessionView
 
@@ -210,6 +211,10 @@ class Desk:
             view.show()
         else:
             sys.stdout.write(f"{board_text(board_of(self.room).catch_up())}\n")
+
+    def show_inbox(self, agent: str = "") -> None:
+        """Show the live view of one agent's inbox, or of all agents'. Only where there is a kernel."""
+        InboxView(self.room, agent).show()
 
     def _alive(self) -> bool:
         room = self.room_or_none

@@ -155,7 +155,7 @@ def test_gated_calls_are_approved_and_denied_in_the_view_while_a_cell_waits(lab:
         lab,
         "gate.ipynb",
         "%wait rev --for=call_0001\n%wait rev --for=call_0002\n%wait rev",
-        "%inbox\n%calls",
+        "entries = %inbox\nentries",
     )
     nb.start(3)
     say(view, "deploy it")

@@ -144,7 +144,7 @@ def test_a_denied_call_tells_its_agent_why(lab: Kernel) -> None:
     assert told.startswith("ap-0001 denied by %deny: Not on a Friday? · deploy")
     assert "not approved: Not on a Friday?" in lab.good("%transcript rev").text
     assert "denied" in lab.good("%calls").text
-    assert "ap-0001 denied by %deny" in lab.good("%inbox").text
+    assert "denied by %deny: Not on a Friday?" in lab.good("%inbox").text
     assert lab.run("%inbox workr").evalue == "no agent 'workr' has an inbox. Did you mean 'worker'?"
     assert lab.run("%approve ap-0009").evalue == "no approval 'ap-0009'; open: none."
 

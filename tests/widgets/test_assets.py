@@ -8,10 +8,11 @@ import pytest
 
 from postroom_widgets.assets import STATIC, script, sheet
 from postroom_widgets.board_view import BoardView
+from postroom_widgets.inbox_view import InboxView
 from postroom_widgets.live_view import LiveView
 from postroom_widgets.session_view import SessionView
 
-VIEWS: tuple[type[LiveView], ...] = (SessionView, BoardView)
+VIEWS: tuple[type[LiveView], ...] = (SessionView, BoardView, InboxView)
 each_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.__name__)
 SHEETS = tuple(dict.fromkeys(name for view in VIEWS for name in view.sheets))
 

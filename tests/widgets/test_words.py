@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from postroom_runtime.contracts.turn import EndReason
-from postroom_widgets import wording
+from postroom_widgets import inbox_static, wording
 from postroom_widgets.assets import STATIC
+from postroom_widgets.inbox_model import REACH
 from postroom_widgets.prose import prose_parts
 
 
@@ -125,3 +126,11 @@ def test_code_is_set_apart_alike_by_both() -> None:
 def test_a_minute_is_written_alike_by_both() -> None:
     at = "2026-03-02T09:05:59+00:00"
     assert node(f"kit.minute({json.dumps(at)})") == wording.minute(at)
+
+
+def test_an_inbox_says_the_same() -> None:
+    source = "".join((STATIC / f"{file}.js").read_text("utf-8") for file in ("inbox", "cards"))
+    said = (inbox_static.WAITING, inbox_static.LOOK, inbox_static.NOTHING, inbox_static.LANDS)
+    assert [words for words in said if f'"{words}"' not in source] == []
+    always = dict(re.findall(r'(\w+): "(These [^"]*|This [^"]*)"', source))
+    assert {reach: words[:1].lower() + words[1:] for reach, words in always.items()} == REACH

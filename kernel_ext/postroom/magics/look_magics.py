@@ -6,7 +6,7 @@ from typing import Any
 from IPython.core.magic import magics_class
 
 from postroom.call_tables import call_grid, inbox_grid
-from postroom.caller import caller
+from postroom.caller import Use, caller
 from postroom.catalogue import CALLS, INBOX, MAIL, SESSIONS, TRANSCRIPT
 from postroom.display import mail_grid, session_grid
 from postroom.magics.base import DeskMagics, magic
@@ -73,6 +73,10 @@ class LookMagics(DeskMagics):
         looked = caller()
         parsed = self.read(INBOX, line, local_ns)
         room = self.room
+        if self.desk.in_kernel and looked.use is not Use.KEPT:
+            if not parsed.quiet:
+                self.desk.show_inbox(parsed.head)
+            return None
         found = room.inbox(parsed.head or None).history()
         grid = inbox_grid(found, approvals=room.approvals(state=None), of=parsed.head)
         return self.give(Table(found, grid, width=self.desk.width), parsed, looked)

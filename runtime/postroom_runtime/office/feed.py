@@ -2,10 +2,11 @@
 
 import heapq
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Final, overload
 
 from postroom_runtime.contracts.envelope import Envelope, Notification
 from postroom_runtime.contracts.ids import inbox_key
+from postroom_runtime.contracts.journal import Row, RowKind, kind_of
 from postroom_runtime.mail.owner_inbox import QUIET
 from postroom_runtime.signals.bell import wait_until
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 OWNER = "owner"
 """The viewer whose cursor is the owner's own."""
+
+
+_SHOWN: Final = frozenset({RowKind.ENTRY, RowKind.APPROVAL, RowKind.SESSION})
+"""Rows that cards are drawn from."""
 
 
 class Feed(Sequence[Envelope]):
@@ -60,9 +65,10 @@ class Feed(Sequence[Envelope]):
 
     def history(self) -> list[Envelope]:
         """Return every entry, oldest first: how a card was answered too (I-31)."""
-        return self._after({})
+        return self.after({})
 
-    def _after(self, cursors: Mapping[str, int]) -> list[Envelope]:
+    def after(self, cursors: Mapping[str, int]) -> list[Envelope]:
+        """Return the entries with ``seq`` above the cursor of their agent, oldest first."""
         inbox = self._room.owner_inbox
         found = [inbox.entries(agent, cursors.get(agent, 0)) for agent in self._agents()]
         # Each inbox is in its own order already, whatever the clock did.
@@ -79,21 +85,32 @@ class Feed(Sequence[Envelope]):
         delivery = self._room.delivery
         bell = delivery.bell(inbox_key(self.agent)) if self.agent else delivery.room_bell
         while True:
-            fresh = await wait_until(lambda: self._after(cursors) or None, bell)
+            fresh = await wait_until(lambda: self.after(cursors) or None, bell)
             for entry in fresh or ():
                 cursors[_agent(entry)] = entry.seq
                 yield entry
 
+    def listen(self, heard: Callable[[], None]) -> Callable[[], None]:
+        """Call ``heard`` when something is stored that cards are drawn from; return how to stop that.
+
+        Args:
+            heard: Called in whatever thread stored it, under the store's lock: it only hands on.
+        """
+        return self._room.storage.bells(lambda rows: heard() if any(map(_shows, rows)) else None)
+
     # ── what the viewer has seen ──
+
+    def seen(self) -> dict[str, int]:
+        """Return the viewer's cursor in the inbox of each agent; 0 at first."""
+        inbox = self._room.owner_inbox
+        return {agent: inbox.seen(agent, self.viewer) for agent in self._agents()}
 
     @property
     def unread(self) -> int:
         """How many entries the viewer has not marked as read; answers to cards are no news (I-37)."""
-        inbox = self._room.owner_inbox
-        seen = {agent: inbox.seen(agent, self.viewer) for agent in self._agents()}
         return sum(
             not (isinstance(entry.body, Notification) and entry.body.type in QUIET)
-            for entry in self._after(seen)
+            for entry in self.after(self.seen())
         )
 
     def mark_read(self, upto: Envelope | None = None) -> None:
@@ -113,3 +130,7 @@ class Feed(Sequence[Envelope]):
 
 def _agent(entry: Envelope) -> str:
     return entry.session.partition("@")[2]
+
+
+def _shows(row: Row) -> bool:
+    return kind_of(row.session, row.record) in _SHOWN

@@ -3,7 +3,7 @@
 
 import { argumentLine, button, h } from "./kit.js";
 
-const WHY_NOT = "Why not? The agent reads this.";
+export const WHY_NOT = "Why not? The agent reads this.";
 const NOT_JSON = 'Not JSON. Text needs quotes: "…"';
 const LONG = 60; // characters of a value from which it gets several lines
 
@@ -104,7 +104,7 @@ function edition(ask) {
 }
 
 /** One argument: its name, its value as JSON, and what was asked for once it differs. */
-function argument(name, value, typed, changed) {
+export function argument(name, value, typed, changed) {
   const asked = JSON.stringify(value) ?? "null";
   const field = h(asked.length > LONG ? "textarea" : "input", {
     "aria-label": name,
