@@ -271,8 +271,8 @@ test("no key leaves the view", () => {
 
 test("agents are filtered by chips that go by arrows", () => {
   show([asks(1), notice(2, "failed", { agent: "deployer" })]);
-  expect(texts(el, ".fchip")).toEqual(["All agents2", "deployer1", "coder1"]);
-  el.querySelectorAll(".fchip")[0].focus();
+  expect(texts(el, ".pick")).toEqual(["All agents2", "deployer1", "coder1"]);
+  el.querySelectorAll(".pick")[0].focus();
   press(document.activeElement, "ArrowRight");
   expect(document.activeElement.textContent).toBe("deployer1");
   expect(cards().map((card) => card.getAttribute("aria-label"))).toEqual(["ops failed"]);

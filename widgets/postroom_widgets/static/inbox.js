@@ -94,7 +94,7 @@ class InboxView extends Shell {
     this.read = h("button.btn", { type: "button", onclick: () => store.order("read") }, "Mark all read");
     this.head = h("header.head", {}, this.title, this.badge, this.status, h("span.grow"), this.keys, this.read);
     this.told = h("div.told");
-    this.chips = h("div.row.chips", { role: "radiogroup", "aria-label": "agent" });
+    this.chips = h("div.row.picks", { role: "radiogroup", "aria-label": "agent" });
     this.rules = h("button.link.rules", { type: "button", onclick: () => this.toggleRules() });
     this.filters = h("div.flt", {}, this.chips, h("span.grow"), this.rules);
     this.permissions = h("div.permissions", { role: "group", "aria-label": "standing permissions" });
@@ -222,7 +222,7 @@ class InboxView extends Shell {
     const on = agent === this.agent;
     const choose = () => this.choose(agent);
     const state = { role: "radio", "aria-checked": String(on), tabindex: on ? 0 : -1 };
-    return h("button.fchip", { type: "button", ...state, onclick: choose }, agent || "All agents", h("span.n", {}, count));
+    return h("button.pick", { type: "button", ...state, onclick: choose }, agent || "All agents", h("span.n", {}, count));
   }
 
   choose(agent) {
