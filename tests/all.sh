@@ -66,8 +66,8 @@ else
   fi
 fi
 # Twice in one folder: a second run must not meet what the first one left behind.
-step notebooks pytest -q --nbval notebooks --nbval-sanitize-with notebooks/sanitize.cfg -p no:cacheprovider
-step 'notebooks again' pytest -q --nbval notebooks --nbval-sanitize-with notebooks/sanitize.cfg -p no:cacheprovider
+step notebooks pytest -q -n 2 --dist loadfile --nbval notebooks --nbval-sanitize-with notebooks/sanitize.cfg -p no:cacheprovider
+step 'notebooks again' pytest -q -n 2 --dist loadfile --nbval notebooks --nbval-sanitize-with notebooks/sanitize.cfg -p no:cacheprovider
 
 printf '\n'
 for line in "${skipped[@]+"${skipped[@]}"}"; do printf 'not run: %s\n' "$line"; done
