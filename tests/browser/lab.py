@@ -280,7 +280,8 @@ _START = f"""([name, i]) => {{
   w.content.deselectAll();
   jupyterapp.commands.execute('notebook:run-cell');
 }}"""
-_PROMPT = "cell.inputArea.promptNode.innerText"
+# Not innerText: JupyterLab hides the cells that are scrolled out of sight, and hidden ones have none.
+_PROMPT = "cell.inputArea.promptNode.textContent"
 _BUSY = f"{_CELL} return {_PROMPT}.includes('*'); }}"
 _ENDED = f"{_CELL} return cell.model.executionCount && !{_PROMPT}.includes('*'); }}"
 _ARRIVED = f"async {_CELL} const f = cell.outputArea.future; if (f) await f.done; }}"

@@ -92,3 +92,13 @@ def test_a_widget_carries_little(view: type[LiveView]) -> None:
     A session's has forms and long feeds, a switchboard's its layout, drawing and export.
     """
     assert len(script(view.scripts)) + len(sheet(view.sheets)) < 96_000
+
+
+@pytest.mark.parametrize("name", ["session", "board", "inbox"])
+def test_the_sheet_of_one_view_reaches_no_other(name: str) -> None:
+    """All sheets stand in one page, whichever views are in it."""
+    file = {"board": "switchboard"}.get(name, name)
+    text = (STATIC / f"{file}.css").read_text("utf-8")
+
+    assert f".pr.{name} " in text
+    assert re.findall(rf"\.pr\b(?!\.{name}\b)[^\n,{{]*", text) == []

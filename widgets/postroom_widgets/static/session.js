@@ -38,6 +38,7 @@ const RESTING = ["ready", "paused", "failed", "capped"];
 class View extends Shell {
   constructor(store) {
     super(store, `%watch ${store.head.name}`);
+    this.root.classList.add("session");
     const redraw = (change) => (id) => {
       change(id);
       store.changed();

@@ -41,6 +41,7 @@ class Board extends Wire {
 class Switchboard extends Shell {
   constructor(store) {
     super(store, "%watch --all");
+    this.root.classList.add("board");
     this.root.setAttribute("aria-label", "switchboard");
     this.diagram = new Diagram({
       pick: (mark) => this.envelope.draw(mark, store.log()),
