@@ -149,7 +149,7 @@ def test_two_outputs_of_one_view_agree(lab: Lab) -> None:
 
 
 def test_a_restarted_kernel_is_noticed_and_the_text_goes_on_in_the_next_view(lab: Lab) -> None:
-    nb = lab.notebook("restart.ipynb", [SETUP])
+    nb = lab.notebook("restarted.ipynb", [SETUP])
     nb.run(0)
     view = View(nb)
     view.box.fill("and who approved the")
