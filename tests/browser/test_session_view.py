@@ -152,6 +152,8 @@ def test_a_restarted_kernel_is_noticed_and_the_text_goes_on_in_the_next_view(lab
     nb = lab.notebook("restarted.ipynb", [SETUP])
     nb.run(0)
     view = View(nb)
+    view.send("hello")
+    view.says("echo: hello").wait_for()  # live, and not only on its way to be
     view.box.fill("and who approved the")
     nb.restart()
 
