@@ -33,7 +33,7 @@ def node(script: str) -> Any:
 
 
 def table(name: str) -> dict[str, str]:
-    source = "".join((STATIC / f"{file}.js").read_text("utf-8") for file in ("calls", "rows"))
+    source = "".join((STATIC / f"{file}.js").read_text("utf-8") for file in ("kit", "rows"))
     found = re.search(rf"const {name} = \{{(.*?)\n\}};", source, re.DOTALL)
     assert found, name
     return dict(re.findall(r'(\w+): "([^"]*)"', found[1]))

@@ -1,19 +1,8 @@
 // Tool calls: one line each, with its evidence folded away. The words are those of the saved view.
 
 import { asking } from "./asking.js";
-import { argumentLine, button, chip, h, icon, jump, minute, running, say, span, plural } from "./kit.js";
+import { STATES, argumentLine, button, chip, h, icon, jump, minute, running, say, span, plural } from "./kit.js";
 
-export const STATES = {
-  pending: "pending",
-  running: "running",
-  deferred: "waiting for you",
-  completed: "completed",
-  failed: "failed",
-  cancelled: "cancelled",
-  timed_out: "timed out",
-  orphaned: "orphaned",
-  denied: "denied",
-};
 export const ASK = "Runs only if you approve.";
 const QUICK_SECONDS = 1; // calls that end sooner never show a second line
 

@@ -1,19 +1,8 @@
 // The pane below the diagram: all of one letter, and of anything else that is selected.
 
 import { labelOf, source, target, textOf } from "./filing.js";
-import { chip, clock, h, icon, plural } from "./kit.js";
+import { STATES, chip, clock, h, icon, plural } from "./kit.js";
 
-const STATES = {
-  pending: "pending",
-  running: "running",
-  deferred: "waiting for you",
-  completed: "completed",
-  failed: "failed",
-  cancelled: "cancelled",
-  timed_out: "timed out",
-  orphaned: "orphaned",
-  denied: "denied",
-};
 const MAIL = new Set(["mail", "reply", "interrupt", "control", "result", "watched", "timer", "system"]);
 const HOPS = 16;
 

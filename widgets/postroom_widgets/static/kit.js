@@ -1,5 +1,17 @@
 // Small things all views share. What people wrote reaches the page as text nodes only.
 
+export const STATES = {
+  pending: "pending",
+  running: "running",
+  deferred: "waiting for you",
+  completed: "completed",
+  failed: "failed",
+  cancelled: "cancelled",
+  timed_out: "timed out",
+  orphaned: "orphaned",
+  denied: "denied",
+};
+
 const PATHS = {
   bolt: "M9 1.5 3.5 9H8l-1 5.5L12.5 7H8z",
   stop: "M4 4h8v8H4z",

@@ -1,7 +1,7 @@
 // One row of the feed as an element. The words are those of the saved view (wording.py).
 
-import { STATES, call } from "./calls.js";
-import { chip, clock, count, h, icon, jump, plural, running, say, span } from "./kit.js";
+import { call } from "./calls.js";
+import { STATES, chip, clock, count, h, icon, jump, plural, running, say, span } from "./kit.js";
 import { Prose } from "./prose.js";
 
 const REASONS = {
