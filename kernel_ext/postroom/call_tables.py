@@ -8,8 +8,10 @@ from postroom.tables import Column, Grid
 from postroom_runtime.calls.strays import NOTE
 from postroom_runtime.contracts.approval import Approval, ApprovalState
 from postroom_runtime.contracts.call import Call, CallState
+from postroom_runtime.contracts.entries import RESOLVED
 from postroom_runtime.contracts.envelope import Envelope, Notification
 from postroom_runtime.contracts.extra import Json
+from postroom_runtime.contracts.ids import inbox_agent
 from postroom_widgets.wording import span
 
 # ── Calls ──
@@ -160,9 +162,9 @@ def inbox_grid(entries: Sequence[Envelope], *, approvals: Sequence[Approval], of
     """
     known = {approval.id: approval for approval in approvals}
     rows = tuple(
-        (entry.id, entry.session.partition("@")[2], _type(entry), _entry(entry, known))
+        (entry.id, inbox_agent(entry.session), _type(entry), _entry(entry, known))
         for entry in entries
-        if _type(entry) != "approval_resolved"  # its card says so
+        if _type(entry) != RESOLVED  # its card says so
     )
     return Grid(
         (Column("id"), Column("agent"), Column("kind"), Column("text", text=True)),

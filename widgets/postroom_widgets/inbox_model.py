@@ -10,18 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from postroom_runtime.contracts.approval import Approval, ApprovalState
+from postroom_runtime.contracts.entries import QUIET
 from postroom_runtime.contracts.envelope import Envelope, Notification
-from postroom_runtime.contracts.ids import SessionId
+from postroom_runtime.contracts.ids import SessionId, inbox_agent
 from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
 from postroom_widgets.view_rows import People, Row, clipped, decision_words, lean
 
 APPROVAL, FAILED, BUDGET, NOTICE = "approval", "failed", "budget", "notice"
 FACES: Final = {APPROVAL: APPROVAL, FAILED: FAILED, "poisoned": FAILED, BUDGET: BUDGET}
 """How entries of a type are drawn; all others are notices."""
-
-RESOLVED, GRANTED, REVOKED = "approval_resolved", "permission", "permission_revoked"
-QUIET: Final = (RESOLVED, GRANTED, REVOKED)
-"""Entries that tell of other cards and are none of their own."""
 
 OPEN, DONE = "open", "done"
 
@@ -88,7 +85,7 @@ def card(entry: Envelope, people: People) -> Row:
     face = FACES.get(type, NOTICE)
     if face == APPROVAL and not facts.get("approval"):
         face = NOTICE
-    agent = entry.session.partition("@")[2]
+    agent = inbox_agent(entry.session)
     session = str(facts.get("session") or "")
     record = people.get(session)
     name = str(facts.get("session_name") or (record.name if record else ""))

@@ -4,15 +4,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from postroom_runtime.contracts.approval import Approval
+from postroom_runtime.contracts.entries import GRANTED, QUIET, RESOLVED
 from postroom_runtime.contracts.envelope import Envelope
-from postroom_runtime.contracts.ids import SessionId
+from postroom_runtime.contracts.ids import SessionId, inbox_agent
 from postroom_widgets.inbox_model import (
     APPROVAL,
     DONE,
-    GRANTED,
     OPEN,
-    QUIET,
-    RESOLVED,
     Standing,
     card,
     facts_of,
@@ -67,13 +65,14 @@ class InboxState(RowTable):
     def take(self, entries: Iterable[Envelope], people: People) -> None:
         """Take in entries that are new, in order."""
         for entry in entries:
-            self.cursors[entry.session.partition("@")[2]] = entry.seq
+            agent = inbox_agent(entry.session)
+            self.cursors[agent] = entry.seq
             self.head = {**self.head, "at": entry.accepted_at.isoformat()}
             type, facts = type_of(entry), facts_of(entry)
             if type in QUIET:
                 self._told(type, facts)
                 continue
-            row = self.put(f"e:{entry.session.partition('@')[2]}:{entry.seq}", card(entry, people))
+            row = self.put(f"e:{agent}:{entry.seq}", card(entry, people))
             self._open[row["key"]] = None
             self._last[row.get("session", ""), row["face"]] = row["key"]
 

@@ -103,6 +103,11 @@ def inbox_key(agent: str) -> SessionId:
     return f"{OWNER_INBOX}@{agent}"
 
 
+def inbox_agent(key: SessionId) -> str:
+    """Return the agent whose owner inbox is stored under ``key``: what ``inbox_key`` made it of."""
+    return key.partition("@")[2]
+
+
 def is_inbox_key(session: SessionId) -> bool:
     """Tell whether ``session`` is the key of an owner inbox."""
     return session.startswith(f"{OWNER_INBOX}@")

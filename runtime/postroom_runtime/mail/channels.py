@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from postroom_runtime.contracts.envelope import Envelope, Notification
 from postroom_runtime.contracts.errors import ConfigError
 from postroom_runtime.contracts.extra import Json
-from postroom_runtime.contracts.ids import OWNER_INBOX, check_name
+from postroom_runtime.contracts.ids import OWNER_INBOX, check_name, inbox_agent
 
 PUSH_SECONDS: Final = 10.0
 """How long one push may take on a channel that does not say so itself."""
@@ -69,7 +69,7 @@ def push_of(entry: Envelope, channel: str) -> Push:
         text=entry.text,
         actions=body.metadata.get("actions") or (),
         type=body.type,
-        agent=entry.session.partition("@")[2],
+        agent=inbox_agent(entry.session),
         at=entry.accepted_at,
         id=entry.id,
     )

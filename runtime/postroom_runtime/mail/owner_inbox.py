@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from postroom_runtime.contracts.approval import Approval
+from postroom_runtime.contracts.entries import RESOLVED
 from postroom_runtime.contracts.envelope import (
     Envelope,
     FromSystem,
@@ -31,12 +32,6 @@ SOURCE: Final[Mapping[str, Json]] = {
     "interactive": False,
 }
 """Where an owner inbox says it comes from, in its record's options (I-5)."""
-
-RESOLVED: Final = "approval_resolved"
-"""The type of the entry that tells how a card was answered (I-28)."""
-
-QUIET: Final = frozenset({RESOLVED, "permission", "permission_revoked"})
-"""Entries about what the owner did: kept in the history, never news, never pushed."""
 
 
 class OwnerInbox:

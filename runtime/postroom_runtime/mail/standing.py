@@ -9,18 +9,16 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from postroom_runtime.contracts.approval import Approval
+from postroom_runtime.contracts.entries import GRANTED, REVOKED
 from postroom_runtime.contracts.envelope import Envelope, FromSystem, Notification, Outgoing
 from postroom_runtime.contracts.errors import ConfigError
 from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.ids import SessionId, permission_id
 from postroom_runtime.contracts.permission import Allow, Permission
 from postroom_runtime.mail.owner_inbox import OwnerInbox
-
-GRANTED: Final = "permission"
-REVOKED: Final = "permission_revoked"
 
 
 class StandingPermissions:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from postroom_runtime.contracts.envelope import Envelope, Notification
 from postroom_runtime.contracts.errors import ConfigError
-from postroom_runtime.contracts.ids import is_inbox_key
+from postroom_runtime.contracts.ids import inbox_agent, is_inbox_key
 
 if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
@@ -20,7 +20,7 @@ _NOT_SAID = ("actions", "type")
 def discuss(room: "Room", entry: Envelope | str, name: str | None) -> "Session":
     """See :meth:`Room.discuss`."""
     found = _entry(room, entry)
-    agent = found.session.partition("@")[2]
+    agent = inbox_agent(found.session)
     called = name if name is not None else f"{agent[:_SLUG]}-about-{found.seq}"
     return room.spawn(agent, first_words(found), name=called)
 

@@ -4,10 +4,10 @@ import heapq
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, overload
 
+from postroom_runtime.contracts.entries import QUIET
 from postroom_runtime.contracts.envelope import Envelope, Notification
-from postroom_runtime.contracts.ids import inbox_key
+from postroom_runtime.contracts.ids import inbox_agent, inbox_key
 from postroom_runtime.contracts.journal import Row, RowKind, kind_of
-from postroom_runtime.mail.owner_inbox import QUIET
 from postroom_runtime.signals.bell import wait_until
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Feed(Sequence[Envelope]):
         while True:
             fresh = await wait_until(lambda: self.after(cursors) or None, bell)
             for entry in fresh or ():
-                cursors[_agent(entry)] = entry.seq
+                cursors[inbox_agent(entry.session)] = entry.seq
                 yield entry
 
     def listen(self, heard: Callable[[], None]) -> Callable[[], None]:
@@ -119,17 +119,13 @@ class Feed(Sequence[Envelope]):
         Raises:
             StoreFailed: It could not be stored.
         """
-        ends = self._ends() if upto is None else {_agent(upto): upto.seq}
+        ends = self._ends() if upto is None else {inbox_agent(upto.session): upto.seq}
         for agent, seq in ends.items():
             if agent in self._agents():
                 self._room.owner_inbox.mark(agent, self.viewer, seq)
 
     def _ends(self) -> dict[str, int]:
-        return {_agent(entry): entry.seq for entry in self.history()}
-
-
-def _agent(entry: Envelope) -> str:
-    return entry.session.partition("@")[2]
+        return {inbox_agent(entry.session): entry.seq for entry in self.history()}
 
 
 def _shows(row: Row) -> bool:

@@ -10,11 +10,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from postroom_runtime.contracts.entries import QUIET
 from postroom_runtime.contracts.envelope import Envelope
 from postroom_runtime.contracts.event import Event, EventKind
+from postroom_runtime.contracts.ids import inbox_agent
 from postroom_runtime.contracts.journal import RowKind
 from postroom_runtime.mail.channels import PUSH_SECONDS, Channels, Push, push_of, targets
-from postroom_runtime.mail.owner_inbox import QUIET
 from postroom_runtime.storage.codec import from_json
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Pushing:
             log.exception("an entry of %s could not be pushed", event.session)
 
     def _take(self, entry: Envelope) -> None:
-        agent = entry.session.partition("@")[2]
+        agent = inbox_agent(entry.session)
         definition = self._room.roster.get(agent)
         if definition is None or getattr(entry.body, "type", "") in QUIET:
             return
