@@ -1,10 +1,10 @@
 """The verbs of a room that answer approvals, now and from now on."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from postroom_runtime.calls.tool import as_json
 from postroom_runtime.contracts.approval import Approval, ApprovalState
@@ -18,12 +18,10 @@ from postroom_runtime.contracts.session_record import SessionRecord, SessionStat
 from postroom_runtime.mail.approvals import ApprovalDesk
 from postroom_runtime.mail.standing import StandingPermissions
 from postroom_runtime.office.expiry import DAY, Expiry, check_approval_seconds
-
-if TYPE_CHECKING:
-    from postroom_runtime.office.session import Session
+from postroom_runtime.office.verbs import RoomVerbs
 
 
-class ApprovalVerbs(ABC):
+class ApprovalVerbs(RoomVerbs):
     """What a room does with calls that wait for the owner."""
 
     approval_desk: ApprovalDesk
@@ -33,24 +31,8 @@ class ApprovalVerbs(ABC):
     _approval_seconds: float | None = DAY
 
     @abstractmethod
-    def session(self, key: str, *, closed: bool = False) -> "Session":
-        """Return an open session, with ``closed`` also one that is not."""
-
-    @abstractmethod
     def people(self) -> dict[SessionId, SessionRecord]:
         """Return the record of every session ever spawned."""
-
-    @abstractmethod
-    def attach(self) -> None:
-        """Live on the running loop."""
-
-    @abstractmethod
-    def hop(self, function: Callable[..., object], *args: Any) -> None:
-        """Run a function on the room's loop."""
-
-    @abstractmethod
-    def check_open(self) -> None:
-        """Raise unless the room is open."""
 
     def approvals(self, state: str | None = "pending") -> list[Approval]:
         """Return the approvals in ``state``, oldest first: the open ones, or with None all."""

@@ -1,6 +1,5 @@
 """The verbs of a room that write to many at once, and wait for what they answer."""
 
-from abc import ABC
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 _REFUSALS = (MailRefused, InboxReadOnly)
 
 
-class GroupVerbs(MailVerbs, ABC):
+class GroupVerbs(MailVerbs):
     """What a room does with groups; :class:`Room` is the rest."""
 
     delivery: Delivery

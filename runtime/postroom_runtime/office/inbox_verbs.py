@@ -1,6 +1,5 @@
 """The verbs of a room about its owner inboxes: tell the owner something, and read what was told."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, cast
@@ -14,13 +13,14 @@ from postroom_runtime.office.discussing import discuss
 from postroom_runtime.office.feed import OWNER, Feed
 from postroom_runtime.office.pushing import Pushing
 from postroom_runtime.office.roster import Roster
+from postroom_runtime.office.verbs import RoomVerbs
 
 if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
     from postroom_runtime.office.session import Session
 
 
-class InboxVerbs(ABC):
+class InboxVerbs(RoomVerbs):
     """What a room does with owner inboxes; :class:`Room` is the rest."""
 
     roster: Roster
@@ -31,10 +31,6 @@ class InboxVerbs(ABC):
     def channels(self) -> Channels:
         """Second ways to the owner, by the names that agents' ``notifications`` use (I-21)."""
         return self.pushing.channels
-
-    @abstractmethod
-    def check_open(self) -> None:
-        """Raise unless the room is open."""
 
     def notify(
         self,

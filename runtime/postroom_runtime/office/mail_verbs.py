@@ -1,40 +1,24 @@
 """The verbs of a room that send mail."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from abc import abstractmethod
+from typing import TYPE_CHECKING
 
 from postroom_runtime.contracts.envelope import Receipt
 from postroom_runtime.mail.router import Letter, Posted, Router
+from postroom_runtime.office.verbs import RoomVerbs
 
 if TYPE_CHECKING:
     from postroom_runtime.office.session import Session
 
 
-class MailVerbs(ABC):
+class MailVerbs(RoomVerbs):
     """What a room does with mail; :class:`Room` is the rest."""
 
     router: Router
 
     @abstractmethod
-    def session(self, key: str) -> "Session":
-        """Return an open session."""
-
-    @abstractmethod
-    def attach(self) -> None:
-        """Live on the running loop."""
-
-    @abstractmethod
-    def hop(self, function: Callable[..., object], *args: Any) -> None:
-        """Run a function on the room's loop."""
-
-    @abstractmethod
     def noted(self, receipt: Receipt) -> Receipt:
         """Add to a receipt what the room knows of its mail."""
-
-    @abstractmethod
-    def check_open(self) -> None:
-        """Raise unless the room is open."""
 
     def send(
         self,

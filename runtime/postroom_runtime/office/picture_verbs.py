@@ -1,6 +1,5 @@
 """The verb of a room that draws what happened in it."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from collections.abc import Sequence as Many
 from typing import TYPE_CHECKING, Any
@@ -17,22 +16,19 @@ from postroom_runtime.office.sequence import (
 from postroom_runtime.office.sequence_live import LiveDiagram
 from postroom_runtime.office.sequence_picture import Sequence
 from postroom_runtime.office.sequence_reading import KINDS, read_diagram
+from postroom_runtime.office.verbs import RoomVerbs
 from postroom_runtime.storage.protocol import Storage
 
 if TYPE_CHECKING:
     from postroom_runtime.office.session import Session
 
 
-class PictureVerbs(ABC):
+class PictureVerbs(RoomVerbs):
     """What a room draws of itself."""
 
     storage: Storage
     board_factory: Callable[[Any], Any] | None = None
     """Makes the live view of the whole room, where there is a notebook."""
-
-    @abstractmethod
-    def check_open(self) -> None:
-        """Raise unless the room is open."""
 
     def sequence(
         self,

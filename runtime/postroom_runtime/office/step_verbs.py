@@ -1,10 +1,10 @@
 """The verbs of a room that step: mail is held, and each step lets one letter through."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from postroom_runtime.contracts.call import Call
 from postroom_runtime.contracts.envelope import Envelope, Receipt
@@ -23,6 +23,7 @@ from postroom_runtime.office.stepping import (
     preview,
     standing,
 )
+from postroom_runtime.office.verbs import RoomVerbs
 from postroom_runtime.signals.bell import wait_until
 from postroom_runtime.stepper.attending import WAITING
 from postroom_runtime.stepper.gate import called
@@ -39,7 +40,7 @@ MODEL_SECONDS = 30.0
 """How long a step waits for models that think."""
 
 
-class StepVerbs(ABC):
+class StepVerbs(RoomVerbs):
     """What a room does one letter at a time; :class:`Room` is the rest."""
 
     storage: Storage
@@ -47,24 +48,8 @@ class StepVerbs(ABC):
     _turnstile: "Turnstile | None" = None
 
     @abstractmethod
-    def session(self, key: str) -> "Session":
-        """Return an open session."""
-
-    @abstractmethod
     def people(self) -> dict[SessionId, SessionRecord]:
         """Return every session's record."""
-
-    @abstractmethod
-    def attach(self) -> None:
-        """Live on the running loop."""
-
-    @abstractmethod
-    def hop(self, function: Callable[..., object], *args: Any) -> None:
-        """Run a function on the room's loop."""
-
-    @abstractmethod
-    def check_open(self) -> None:
-        """Raise unless the room is open."""
 
     @abstractmethod
     def sessions(self, *, hidden: bool = False) -> "list[Session]":

@@ -1,8 +1,6 @@
 """The verbs of a room that send mail later: ``after`` and ``every``."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from postroom_runtime.office.timers import (
     SHORTEST,
@@ -12,31 +10,16 @@ from postroom_runtime.office.timers import (
     check_text,
     check_times,
 )
+from postroom_runtime.office.verbs import RoomVerbs
 
 if TYPE_CHECKING:
     from postroom_runtime.office.session import Session
 
 
-class TimerVerbs(ABC):
+class TimerVerbs(RoomVerbs):
     """What a room does with timers; :class:`Room` is the rest."""
 
     timetable: Timetable
-
-    @abstractmethod
-    def session(self, key: str) -> "Session":
-        """Return an open session."""
-
-    @abstractmethod
-    def hop(self, function: Callable[..., object], *args: Any) -> None:
-        """Run a function on the room's loop."""
-
-    @abstractmethod
-    def attach(self) -> None:
-        """Live on the running loop."""
-
-    @abstractmethod
-    def check_open(self) -> None:
-        """Raise unless the room is open."""
 
     def after(self, seconds: float, session: "Session | str", text: str) -> Timer:
         """Send ``text`` to ``session`` in ``seconds``; from any thread.

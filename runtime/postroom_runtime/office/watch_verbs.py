@@ -1,7 +1,6 @@
 """The verbs of a room that watch: events of one session as mail of another (M-125…M-128)."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from postroom_runtime.contracts.errors import UnknownRecipient
@@ -10,6 +9,7 @@ from postroom_runtime.contracts.turn import Role
 from postroom_runtime.mail.permissions import wake_kind
 from postroom_runtime.mail.watched import DEFAULT_TTL
 from postroom_runtime.mail.watches import Office, Watch, Watches
+from postroom_runtime.office.verbs import RoomVerbs
 
 if TYPE_CHECKING:
     from postroom_runtime.office.reading import Reading
@@ -17,26 +17,10 @@ if TYPE_CHECKING:
     from postroom_runtime.office.session import Session
 
 
-class WatchVerbs(ABC):
+class WatchVerbs(RoomVerbs):
     """What a room does with watches; :class:`Room` is the rest."""
 
     watching: Watches
-
-    @abstractmethod
-    def session(self, key: str) -> "Session":
-        """Return an open session."""
-
-    @abstractmethod
-    def hop(self, function: Callable[..., object], *args: Any) -> None:
-        """Run a function on the room's loop."""
-
-    @abstractmethod
-    def attach(self) -> None:
-        """Live on the running loop."""
-
-    @abstractmethod
-    def check_open(self) -> None:
-        """Raise unless the room is open."""
 
     def watch(
         self,
