@@ -7,17 +7,21 @@ from dataclasses import dataclass, field, replace
 from postroom_runtime.contracts.call import Call, CallState, ToolMessage, ToolRequest
 from postroom_runtime.contracts.envelope import (
     ContinuationResult,
-    Control,
     Envelope,
     FromSession,
-    Pause,
     Release,
     ToolCallFinished,
     WatchedEvent,
 )
 from postroom_runtime.contracts.ids import CallId, SessionId
 from postroom_runtime.contracts.session_record import SessionRecord
-from postroom_runtime.stepper.receive_points import halts, is_human, released, renders
+from postroom_runtime.stepper.receive_points import (
+    ending_order,
+    is_human,
+    pauses,
+    released,
+    renders,
+)
 from postroom_runtime.stepper.rendering import as_words, render
 
 
@@ -45,11 +49,7 @@ class Folded:
     @property
     def pauses(self) -> bool:
         """Whether ``halt`` is a Pause."""
-        return (
-            self.halt is not None
-            and isinstance(self.halt.body, Control)
-            and isinstance(self.halt.body.message, Pause)
-        )
+        return self.halt is not None and pauses(self.halt)
 
 
 def fold(
@@ -75,20 +75,14 @@ def fold(
     folded: list[Envelope] = []
     cursor, hops, human = record.cursor, record.hops, False
     known = dict.fromkeys(record.read_from)
-    halt: Envelope | None = None
+    halt = ending_order(unread, placeholders, running=running)
     releases: list[Release] = []
     for envelope in unread:
         cursor = envelope.seq
         if (release := released(envelope)) is not None:
             releases.append(release)
-        if halts(envelope):
-            pausing = isinstance(envelope.body, Control) and isinstance(
-                envelope.body.message, Pause
-            )
-            if running or folded or pausing:
-                halt = envelope
-                break
-            continue
+        if envelope is halt:
+            break
         if not renders(envelope, placeholders):
             continue
         folded.append(envelope)

@@ -113,6 +113,31 @@ def halts(envelope: Envelope) -> bool:
     )
 
 
+def ending_order(
+    unread: Iterable[Envelope], placeholders: Container[CallId], *, running: bool
+) -> Envelope | None:
+    """Return the order among ``unread`` at which a run ends, if any: what is behind it stays unread.
+
+    Args:
+        unread: Mail above a cursor, ascending.
+        placeholders: Calls whose tool message was a placeholder.
+        running: A run is under way. Before one, a StopRun with nothing to stop is just read.
+    """
+    says = False
+    for envelope in unread:
+        if halts(envelope):
+            if running or says or pauses(envelope):
+                return envelope
+        else:
+            says = says or renders(envelope, placeholders)
+    return None
+
+
+def pauses(envelope: Envelope) -> bool:
+    """Tell whether ``envelope`` is a Pause."""
+    return isinstance(envelope.body, Control) and isinstance(envelope.body.message, Pause)
+
+
 def stops(envelope: Envelope) -> bool:
     """Tell whether ``envelope`` ends the run at once, a completion included (M-85)."""
     return isinstance(envelope.body, Control) and isinstance(envelope.body.message, StopRun)
@@ -182,6 +207,6 @@ def silent_prefix(
     for position, envelope in enumerate(unread):
         if renders(envelope, placeholders) or (resumes(envelope) and resumable):
             return unread[:position]
-        if isinstance(envelope.body, Control) and isinstance(envelope.body.message, Pause):
+        if pauses(envelope):
             return unread[:position]
     return unread

@@ -1,10 +1,13 @@
 """What a session at rest does with mail that starts no run."""
 
+from collections.abc import Sequence
+
+from postroom_runtime.contracts.envelope import Envelope
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.contracts.turn import EndReason
-from postroom_runtime.stepper.folding import Detached, fold
+from postroom_runtime.stepper.folding import Detached
 from postroom_runtime.stepper.loop import Run
-from postroom_runtime.stepper.receive_points import silent_prefix
+from postroom_runtime.stepper.receive_points import ending_order, pauses, silent_prefix
 from postroom_runtime.stepper.state import SessionState
 from postroom_runtime.stepper.step import Host
 
@@ -21,8 +24,7 @@ async def settle(host: Host) -> None:
     host.take_orders()
     if silent:
         await state.commit(cursor=silent[-1].seq)
-    folded = fold(state.unread(), state.record, state.placeholders, running=False)
-    if folded.pauses:
+    if _pausing(state, state.unread()):
         await Run(host).halt(Detached(), running=False)
 
 
@@ -33,8 +35,13 @@ def unsettled(host: Host) -> bool:
     if not unread:
         return False
     return bool(silent_prefix(unread, state.placeholders, _resumable(state))) or (
-        fold(unread, state.record, state.placeholders, running=False).pauses
+        _pausing(state, unread)
     )
+
+
+def _pausing(state: SessionState, unread: Sequence[Envelope]) -> bool:
+    order = ending_order(unread, state.placeholders, running=False)
+    return order is not None and pauses(order)
 
 
 def _resumable(state: SessionState) -> bool:
