@@ -61,6 +61,9 @@ class Reading:
             NotReadable: It is seen, and not for this session to read.
             UnknownRecipient: Nobody it sees goes by that; names near matches and whom it sees.
         """
+        return self._found(key)[0]
+
+    def _found(self, key: str) -> tuple[SessionRecord, Relation]:
         seen = self._seen()
         record = None
         if isinstance(key, str):
@@ -72,7 +75,7 @@ class Reading:
         kin = seen[record.id][1]
         if not may_read(self._reader.mail_scope, kin):
             raise NotReadable(self._reader.name, record.name, self._reader.mail_scope, kin)
-        return record
+        return record, kin
 
     def may_read(self, id: SessionId) -> bool:
         """Tell whether it may read the session ``id``, open or closed."""
@@ -167,15 +170,14 @@ class Reading:
             raise ConfigError(f"last={last} turns cannot be shown: give 0 or more.", value=last)
         if (entries := self._own_inbox(key, last)) is not None:
             return entries
-        record = self.find(key)
+        record, kin = self._found(key)
         rows = self._storage.rows(record.id, kinds=(RowKind.TURN,))
         # A turn that was amended stands in the journal twice; the later one counts.
         turns = {row.record.index: row.record for row in rows if isinstance(row.record, Turn)}
         shown = [turns[index] for index in sorted(turns)][max(0, len(turns) - last) :]
         unread = self._storage.fetch({record.id: record.cursor})[record.id]
-        told = self._told(record, self._seen()[record.id][1])
         return {
-            **told,
+            **self._told(record, kin),
             "turns_in_all": len(turns),
             "turns": [_turn(turn) for turn in shown],
             "unread": [_mail(mail) for mail in unread if mail.text.strip()],
