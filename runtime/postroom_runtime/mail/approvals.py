@@ -255,17 +255,22 @@ def _number(id: str) -> int:
     return int(id.rpartition("-")[2])
 
 
-def release_mail(approval: Approval) -> Outgoing:
-    """Return the silent control mail that tells a session its approval was answered."""
+def release_of(approval: Approval) -> Release:
+    """Return what an answered approval orders: to let its call run, or to end it."""
     approved = approval.state is ApprovalState.APPROVED
     arguments = approval.decision if approved else None
     reason = "" if approved else str(approval.decision or "")
     if approval.state is ApprovalState.EXPIRED:
         reason = f"the question expired, {reason}"
+    return Release(approval.token, str(approval.state), arguments, reason)
+
+
+def release_mail(approval: Approval) -> Outgoing:
+    """Return the silent control mail that tells a session its approval was answered."""
     return Outgoing(
         session=approval.session,
         sender=FromSystem("approvals"),
-        body=Control(Release(approval.token, str(approval.state), arguments, reason)),
+        body=Control(release_of(approval)),
         priority=Priority.INTERRUPT,
         id=f"answer-{approval.id}",
     )

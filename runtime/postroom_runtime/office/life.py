@@ -17,7 +17,6 @@ from postroom_runtime.contracts.approval import ApprovalState
 from postroom_runtime.contracts.call import Call
 from postroom_runtime.contracts.config import AgentConfig
 from postroom_runtime.contracts.envelope import (
-    Control,
     Envelope,
     Release,
 )
@@ -27,7 +26,7 @@ from postroom_runtime.contracts.ids import CallId, SessionId
 from postroom_runtime.contracts.journal import RowKind
 from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
 from postroom_runtime.contracts.turn import Turn
-from postroom_runtime.mail.approvals import release_mail
+from postroom_runtime.mail.approvals import release_of
 from postroom_runtime.mail.permissions import wake_kind
 from postroom_runtime.models.model import Model
 from postroom_runtime.office.call_desk import CallDesk
@@ -203,9 +202,7 @@ class Life:
         for call in self.table.deferred():
             approval = self._room.approval_desk.by_token(call.token)
             if approval is not None and approval.state in ANSWERED:
-                body = release_mail(approval).body
-                if isinstance(body, Control) and isinstance(body.message, Release):
-                    self.release(body.message)
+                self.release(release_of(approval))
 
     # ── its room ──
 
