@@ -273,7 +273,7 @@ def test_it_is_readable_for_everybody_in_both_themes_and_at_any_width(
     lab: Lab, theme: str, width: int
 ) -> None:
     if not AXE.exists():
-        pytest.skip("axe-core is not installed: npm ci in tests/widgets/js")
+        pytest.skip("axe-core is not installed: npm install in tests/widgets/js")
     lab.theme("Dark" if theme == "Dark" else "Light")
     nb = lab.notebook(f"axe-{theme}-{width}.ipynb", [GATED])
     nb.run(0)

@@ -184,7 +184,7 @@ def test_the_diagram_is_taken_along_as_svg_and_as_mermaid(lab: Lab, tmp_path: Pa
 def test_nothing_stands_in_anybodys_way(lab: Lab, theme: str, width: int) -> None:
     """axe-core finds nothing, and nothing scrolls sideways, at any width, in both themes."""
     if not AXE.exists():
-        pytest.skip("axe-core is not installed: npm ci in tests/widgets/js")
+        pytest.skip("axe-core is not installed: npm install in tests/widgets/js")
     nb, board = opened(lab, f"axe-{theme}-{width}.ipynb")
     went(nb, board)
     lab.theme("Dark" if theme == "Dark" else "Light")
