@@ -139,9 +139,7 @@ class Run:
         folded = self._fold(state.unread(), (), running=True)
         if folded.halt:
             raise Halted
-        if (cap := host.spending()) is not None:
-            raise Capped(cap)
-        self._asking.announce()
+        self._announce()
         if head is None or not folded.mail:
             return
         if folded.human:
@@ -194,10 +192,7 @@ class Run:
             if alone and not any(is_human(envelope) for envelope in waiting):
                 await self._ending.by_autonomy()
                 return False
-            if (cap := host.spending()) is not None:
-                await self._ending.by_spending(cap)
-                return False
-            self._asking.announce()
+            self._announce()
         if folded.human and not starts:
             self._extend()
         changes: dict[str, Any] = {"status": SessionStatus.RUNNING, "end_reason": None, "error": ""}
@@ -240,6 +235,16 @@ class Run:
             await self.host.pump()
 
     # ── thinking ──
+
+    def _announce(self) -> None:
+        """Count the request that is about to be made.
+
+        Raises:
+            Capped: There is none left to make.
+        """
+        if (cap := self.host.spending()) is not None:
+            raise Capped(cap)
+        self._asking.announce()
 
     def _turn(self, thought: Thought, end: EndReason | None = None, *, calls: bool = True) -> Turn:
         return Turn(

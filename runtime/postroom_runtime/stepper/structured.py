@@ -9,7 +9,6 @@ from postroom_runtime.models.model import Thought
 from postroom_runtime.models.schema import OutputSchema, WrongOutput
 from postroom_runtime.stepper.folding import fold
 from postroom_runtime.stepper.loop import Run
-from postroom_runtime.stepper.spending import Capped
 from postroom_runtime.stepper.step import Host, think, tool_messages, user_turn
 
 AGAIN = "That is no valid answer: {fault}. Answer again, with JSON of the schema alone."
@@ -103,11 +102,6 @@ class StructuredRun(Run):
             self.host, nothing, (), injected=again, provenance=Provenance.CONTINUATION
         )
         await state.commit(*rows)
-
-    def _announce(self) -> None:
-        if (cap := self.host.spending()) is not None:
-            raise Capped(cap)
-        self._asking.announce()
 
     def _fault(self, thought: Thought) -> str:
         if thought.calls:
