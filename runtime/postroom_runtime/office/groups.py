@@ -107,7 +107,7 @@ class GroupVerbs(MailVerbs):
             )
         if schema is not None and sender is not None:
             raise ConfigError("structured turns are asked for by the owner: leave sender out.")
-        asker = self.session(sender) if isinstance(sender, str) else sender
+        asker = self._one(sender)
         round = _Round(asker)
         try:
             enough = len(asked) if quorum is None else quorum
@@ -127,7 +127,7 @@ class GroupVerbs(MailVerbs):
         posts: list[tuple[int, Session | str, MailQuestion, Posted | Exception]] = []
         for place, to in enumerate(asked):
             try:
-                session = self.session(to) if isinstance(to, str) else to
+                session = self._one(to)
                 if schema is not None:
                     round.questions[session] = session.ask_for(text, schema)
                     continue

@@ -79,7 +79,7 @@ class MailVerbs(RoomVerbs):
         expects_reply: bool,
         id: str | None,
     ) -> Posted:
-        writer = self.session(sender) if isinstance(sender, str) else sender
+        writer = self._one(sender)
         letter = Letter(
             text=text,
             interrupt=interrupt,
@@ -112,8 +112,8 @@ class MailVerbs(RoomVerbs):
             ConfigError: There is no such message.
         """
         self.check_open()
-        writer = self.session(sender) if isinstance(sender, str) else sender
-        reader = self.session(session) if isinstance(session, str) else session
+        writer = self._one(sender)
+        reader = self._one(session)
         receipt = self.router.withdraw(mail, writer, reader.id if reader else None).result()
         self.hop(self.attach)
         return receipt

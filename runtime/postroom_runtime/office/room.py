@@ -245,9 +245,6 @@ class Room(
         chosen = self.sessions() if sessions is None else list(map(self._one, sessions))
         return await self.waiting.wait(chosen, until, any=any, timeout=timeout, strict=strict)
 
-    def _one(self, session: "Session | str") -> Session:
-        return self.session(session) if isinstance(session, str) else session
-
     async def drain(self, timeout: float | None = 60) -> DrainResult:
         """Wait until every session is at rest, ``timeout`` seconds at most."""
         self.attach()

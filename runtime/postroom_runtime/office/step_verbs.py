@@ -105,7 +105,7 @@ class StepVerbs(RoomVerbs):
         """
         self.check_open()
         self.hop(self.attach)
-        chosen = self.session(session) if isinstance(session, str) else session
+        chosen = self._one(session)
         turnstile = self._turnstile
         if turnstile is None:
             raise PostroomError(

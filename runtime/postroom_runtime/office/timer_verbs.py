@@ -70,9 +70,7 @@ class TimerVerbs(RoomVerbs):
     ) -> Timer:
         self.check_open()
         said = check_text(text)
-        found = self.session(session) if isinstance(session, str) else session
-        if found.closed:
-            self.session(found.id)  # which says that it is closed
+        found = self._open(session)
         timer = self.timetable.add(
             found.id, found.name, said, seconds, times=times, repeats=repeats
         )

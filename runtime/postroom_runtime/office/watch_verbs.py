@@ -10,6 +10,7 @@ from postroom_runtime.mail.permissions import wake_kind
 from postroom_runtime.mail.watched import DEFAULT_TTL
 from postroom_runtime.mail.watches import Office, Watch, Watches
 from postroom_runtime.office.verbs import RoomVerbs
+from postroom_runtime.stepper.reasons import not_woken
 
 if TYPE_CHECKING:
     from postroom_runtime.office.reading import Reading
@@ -74,10 +75,6 @@ class WatchVerbs(RoomVerbs):
         """Return the watches under way, oldest first."""
         return self.watching.all()
 
-    def _open(self, session: "Session | str") -> "Session":
-        found = self.session(session) if isinstance(session, str) else session
-        return self.session(found.id) if found.closed else found  # which says that it is closed
-
 
 def _wakes(watched: "Session", watcher: "Session") -> str:
     """Return why the watcher will not wake for it, as a receipt says it; '' when it does."""
@@ -85,7 +82,7 @@ def _wakes(watched: "Session", watcher: "Session") -> str:
     word = wake_kind(watcher.room.router.relation(watcher.id, watched.id))
     if definition is None or word in definition.agent.wake_on:
         return ""
-    return f"waits: wake_on of {watcher.name} has no {word!r}"
+    return not_woken(watcher.name, word)
 
 
 def watch_as(

@@ -16,6 +16,11 @@ from postroom_runtime.stepper.receive_points import (
 from postroom_runtime.stepper.spending import Cap
 
 
+def not_woken(name: str, word: str) -> str:
+    """Return that ``word`` is none of those on which the session ``name`` wakes."""
+    return f"waits: wake_on of {name} has no {word!r}"
+
+
 def why_it_waits(
     record: SessionRecord,
     mail: Envelope,
@@ -55,5 +60,5 @@ def why_it_waits(
     if record.end_reason is EndReason.STOPPED:
         return f"waits: {name} was stopped; a word from its owner lets it go on (%resume {name})"
     if (word := wake_word(mail, kind_of)) not in wake_on:
-        return f"waits: wake_on of {name} has no {word!r}"
+        return not_woken(name, word)
     return f"waits: {name} is {record.status} until newer mail or %resume {name}"
