@@ -1,8 +1,9 @@
 """What somebody typed over the arguments of a call, read where numbers are whole. Pure."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from postroom_runtime.contracts.approval import Approval
 from postroom_runtime.contracts.errors import ConfigError
 from postroom_runtime.contracts.extra import Json
 
@@ -25,6 +26,22 @@ def edited(arguments: Mapping[str, Json], edits: Json) -> Mapping[str, Json] | N
     if not isinstance(edits, Mapping):
         raise ConfigError(f"edits are JSON texts by name, not {edits!r}.", value=edits)
     return {**arguments, **{name: _value(arguments, name, text) for name, text in edits.items()}}
+
+
+def edited_call(open_ones: Iterable[Approval], id: str, edits: Json) -> Mapping[str, Json] | None:
+    """Return the arguments to approve ``id`` with: those it asks for, edited; None as they are.
+
+    Args:
+        open_ones: The approvals that wait. One that was answered meanwhile is not among them and has
+            no arguments here: the room says who was first.
+        id: Which one.
+        edits: As :func:`edited` takes them.
+
+    Raises:
+        ConfigError: As :func:`edited`.
+    """
+    asked = next((each.arguments for each in open_ones if each.id == id), {})
+    return edited(asked, edits) if asked else None
 
 
 def _value(arguments: Mapping[str, Json], name: str, text: Json) -> Json:

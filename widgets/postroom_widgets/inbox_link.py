@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from postroom_runtime.contracts.errors import ConfigError, InboxReadOnly
 from postroom_runtime.contracts.ids import OWNER_INBOX
-from postroom_widgets.edits import edited
+from postroom_widgets.edits import edited_call
 from postroom_widgets.hub import Hub
 from postroom_widgets.inbox_model import REACH
 from postroom_widgets.inbox_state import InboxState
@@ -138,9 +138,7 @@ class InboxFeed(Hub):
 
     def _approve(self, message: Message) -> None:
         id, room = str(message.get("approval")), self.room
-        asked = next((each.arguments for each in room.approvals() if each.id == id), {})
-        # Answered meanwhile, it has no arguments here: the room says who was first.
-        args = edited(asked, message.get("edits")) if asked else None
+        args = edited_call(room.approvals(), id, message.get("edits"))
         room.approve(id, args, always=message.get("always") or False, by=BY)
 
     def _deny(self, message: Message) -> None:

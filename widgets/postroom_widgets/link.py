@@ -14,7 +14,7 @@ from postroom_runtime.contracts.errors import PostroomError
 from postroom_runtime.contracts.event import Event
 from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.ids import SessionId
-from postroom_widgets.edits import edited
+from postroom_widgets.edits import edited_call
 from postroom_widgets.hub import Hub
 from postroom_widgets.reader import Message, Reader
 from postroom_widgets.view_children import with_children
@@ -160,9 +160,7 @@ class Feed(Hub):
 
     def _approve(self, id: str, edits: Json) -> None:
         room = self.session.room
-        asked = next((each.arguments for each in room.approvals() if each.id == id), {})
-        # Answered meanwhile, it has no arguments here: the room says who was first.
-        room.approve(id, edited(asked, edits) if asked else None, by=BY)
+        room.approve(id, edited_call(room.approvals(), id, edits), by=BY)
 
 
 _feeds: "WeakValueDictionary[tuple[int, SessionId], Feed]" = WeakValueDictionary()
