@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from postroom_runtime.contracts.envelope import AgentMessage, FromSession, Outgoing
 from postroom_runtime.contracts.errors import ConfigError, TooManyHops, TooManySessions
 from postroom_runtime.contracts.ids import CallId
-from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
+from postroom_runtime.office.newborn import Newborn
 from postroom_runtime.office.options import Options
 from postroom_runtime.office.session import Session
 from postroom_runtime.toolbox.helper_tools import Aide
@@ -86,38 +86,28 @@ class Lineage:
         options = Options({})
         options.update(tools=helper.terms.tools, bind=helper.terms.bind)
         options.apply(definition, room)
-        id, name = room.new_session_id(), self._fresh_name(helper.slug)
-        record = SessionRecord(
-            id=id,
-            name=name,
-            agent=helper.slug,
-            parent=parent.id,
-            status=SessionStatus.IDLE,
-            version=1,
-            options=options.stored(),
-            max_unread=definition.agent.mailbox_max_unread,
+        newborn = Newborn(
+            room,
+            definition.agent,
+            self._fresh_name(helper.slug),
+            parent,
+            options,
             for_call=call,
             ends_with_call=ends_with_call,
-            created_at=room.now(),
         )
         first = Outgoing(
-            session=id,
+            session=newborn.record.id,
             sender=FromSession(parent.id, parent.agent),
             body=AgentMessage(text),
             hops=parent.hops,
             max_hops=parent.max_mail_hops,
         )
-        epoch = room.storage.claim(id, "kernel")
         self._making += 1
         try:
-            await room.storage.commit(
-                id, epoch=epoch, version=0, cursor=0, rows=(record,), mail=(first,)
-            )
+            await newborn.store(first)
         finally:
             self._making -= 1
-        child = Session(room, record, epoch)
-        child.life.options = options
-        child.new = True
+        child = newborn.session()
         child.life.steering.inherit(
             parent.life.steering, helper.terms, label=f"subagent-{helper.slug}"
         )

@@ -7,7 +7,8 @@ from postroom_runtime.contracts.config import Agent
 from postroom_runtime.contracts.envelope import FromUser, Outgoing, UserMessage
 from postroom_runtime.contracts.errors import ConfigError, NameTaken
 from postroom_runtime.contracts.ids import check_name
-from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
+from postroom_runtime.contracts.session_record import SessionStatus
+from postroom_runtime.office.newborn import Newborn
 from postroom_runtime.office.options import Options
 from postroom_runtime.office.session import Session
 
@@ -63,27 +64,10 @@ def _new(
     options: Options,
     hidden: bool,
 ) -> Session:
-    id = room.new_session_id()
-    record = SessionRecord(
-        id=id,
-        name=name,
-        agent=agent.slug,
-        parent=parent.id if parent else None,
-        status=SessionStatus.IDLE,
-        version=1,
-        options=options.stored(),
-        max_unread=agent.mailbox_max_unread,
-        hidden=hidden,
-        created_at=room.now(),
-    )
-    first = (
-        [] if text is None else [Outgoing(session=id, sender=FromUser(), body=UserMessage(text))]
-    )
-    epoch = room.storage.claim(id, "kernel")
-    room.storage.commit(id, epoch=epoch, version=0, cursor=0, rows=(record,), mail=first).result()
-    session = Session(room, record, epoch)
-    session.life.options = options
-    session.new = True
+    newborn = Newborn(room, agent, name, parent, options, hidden=hidden)
+    first = Outgoing(session=newborn.record.id, sender=FromUser(), body=UserMessage(text or ""))
+    newborn.store(*([] if text is None else [first])).result()
+    session = newborn.session()
     room.admit(session)
     return session
 
