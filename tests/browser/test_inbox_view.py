@@ -153,6 +153,32 @@ def test_of_two_views_that_race_the_slower_is_told(lab: Lab) -> None:
     nb.close()
 
 
+def test_of_two_tabs_that_race_one_wins_and_the_other_is_told(lab: Lab) -> None:
+    """I-29, I-30: one notebook in two pages over one kernel, whose answers come in any order."""
+    nb, view = opened(lab, "tabs.ipynb", "%send lead deploy\n%wait", "import time\ntime.sleep(4)")
+    nb.run(4)
+    nb.save()
+    browser = lab.page.context.browser
+    assert browser is not None
+    tab = Lab(lab.server, browser.new_page(viewport={"width": 1400, "height": 1000}))
+    there = tab.open("tabs.ipynb").output(3).locator("section.pr")
+    expect(cards(there)).to_have_count(1)
+    nb.start(5)
+    press(cards(view), "Approve")
+    press(cards(there), "Deny")
+    press(cards(there), "Deny")
+    nb.wait(5)
+    expect(resolved(view)).to_have_count(1)
+    outcome = resolved(view).inner_text()
+    assert outcome in ("approved in a view", "denied in a view")
+    expect(resolved(there)).to_have_text([outcome])
+    loser, winner = (there, view) if outcome.startswith("approved") else (view, there)
+    expect(loser.locator(".told")).to_contain_text(f"already {outcome.split()[0]} by view")
+    expect(winner.locator(".told")).to_be_hidden()
+    tab.page.close()
+    nb.close()
+
+
 def test_an_open_card_outlives_a_reload_of_the_page(lab: Lab) -> None:
     nb, view = opened(lab, "reload.ipynb", "%send lead deploy\n%wait", "%inbox")
     nb.run(4)
