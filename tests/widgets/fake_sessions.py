@@ -78,6 +78,7 @@ class FakeSession:
         self.orders: list[tuple[str, ...]] = []
         self.sent: list[tuple[str, bool, str | None]] = []
         self.answer: Callable[[FakeSession, str], Coroutine[Any, Any, None]] | None = None
+        self._one_run = asyncio.Lock()
         self._told = len(self.story.events)
         self._queues: list[asyncio.Queue[Event | None]] = []
 
@@ -125,8 +126,14 @@ class FakeSession:
         envelope = self.story.mail(text, interrupt=interrupt, **more)
         self.tell()
         if self.answer is not None:
-            self.room.task(self.answer(self, text), "answer")
+            self.room.task(self._run(text), "answer")
         return Receipt(id=envelope["id"], seq=envelope["seq"], session=self.id)
+
+    async def _run(self, text: str) -> None:
+        # A session has one run at a time, and its story can tell of no other.
+        async with self._one_run:
+            assert self.answer is not None
+            await self.answer(self, text)
 
     def stop(self) -> None:
         self.orders.append(("stop",))
