@@ -168,6 +168,29 @@ def test_a_restarted_kernel_is_noticed_and_the_text_goes_on_in_the_next_view(lab
     nb.close()
 
 
+def test_a_saved_notebook_shows_what_was_there_and_no_error(lab: Lab) -> None:
+    """JupyterLab saves no widget, and shows an error where one is missing."""
+    nb = lab.notebook("kept.ipynb", [SETUP])
+    nb.run(0)
+    view, kept = View(nb), nb.output(0).locator(".postroom-kept")
+    view.send("hello")
+    view.says("echo: hello").wait_for()
+    expect(kept).to_be_hidden()
+    # No cell runs after this, and still it is kept.
+    kept.get_by_text("echo: hello").wait_for(state="attached")
+    nb.save()
+    nb.close()
+
+    nb = lab.open("kept.ipynb", wait=False)
+    kept = nb.output(0).locator(".postroom-kept")
+    kept.get_by_text("echo: hello").wait_for()
+    expect(nb.output(0)).to_contain_text("Run %watch rev to see it live.")
+    expect(nb.output(0).get_by_text("Error displaying widget")).to_be_hidden()
+    expect(nb.output(0).get_by_text("Loading widget")).to_have_count(0)
+    lab.errors[:] = [error for error in lab.errors if "widget model not found" not in error]
+    nb.close()
+
+
 MANY = """
 first = s.story.mail("the first")["id"]
 for n in range(9_998): s.story.mail(f"letter {n}")

@@ -374,7 +374,7 @@ def test_a_board_carries_a_short_snapshot_and_its_static_forms(
             assert {"view", "life", "head", "rows", "earlier"} <= set(snapshot)
             assert len([row for row in snapshot["rows"] if row["kind"] == "line"]) == 1
             assert max(len(row.get("text", "")) for row in snapshot["rows"]) == SNAPSHOT_TEXT
-            data, _ = view._repr_mimebundle_()
+            data = view.static()
             assert data["text/plain"].startswith("Switchboard memory · 1 session")
             assert "text/html" in data
             view.close()

@@ -434,8 +434,7 @@ def test_the_widget_shows_cards_where_there_is_a_front_end_and_words_everywhere(
         await asked(room)
         room.notify("coder", "long. " + "x" * 3 * SNAPSHOT_TEXT)
         view = InboxView(room)
-        data, _ = view._repr_mimebundle_()
-        assert "application/vnd.jupyter.widget-view+json" in data
+        data = view.static()
         assert data["text/plain"].startswith("Inbox · 1 waiting for you · 2 new")
         assert data["text/html"].startswith("<div class=")
         snapshot = view.snapshot_of()

@@ -12,6 +12,7 @@ import pytest
 
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.testing import run_virtual
+from postroom_widgets.live_view import KEEP_SECONDS
 from postroom_widgets.session_view import SNAPSHOT_TEXT, SessionView, open_views
 from widgets.fake_sessions import FakeRoom, FakeSession
 from widgets.story import Story, review
@@ -91,13 +92,32 @@ def test_a_view_is_a_widget_and_a_session_view() -> None:
     viewed(main)
 
 
-def test_a_view_shows_a_widget_html_and_text() -> None:
-    async def main(session: FakeSession) -> None:
-        data, _ = SessionView(session)._repr_mimebundle_()
+Shown = list[tuple[dict[str, str], dict[str, Any]]]
 
-        assert set(data) == {"application/vnd.jupyter.widget-view+json", "text/html", "text/plain"}
-        assert data["text/plain"].startswith("rev · ")
-        assert "Please review the retry change" in data["text/html"]
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
+    """What was displayed: data by media type, and how."""
+    import IPython.display
+
+    outputs = Shown()
+    monkeypatch.setattr(IPython.display, "display", lambda data, **how: outputs.append((data, how)))
+    return outputs
+
+
+def test_a_view_shows_a_widget_and_beside_it_what_is_kept(shown: Shown) -> None:
+    async def main(session: FakeSession) -> None:
+        view = SessionView(session)
+        view._ipython_display_()
+
+        (widget, _), (kept, how) = shown
+        assert set(widget) == {"application/vnd.jupyter.widget-view+json", "text/plain"}
+        assert widget["text/plain"] == ""
+        assert set(kept) == {"text/html", "text/plain"}
+        assert kept["text/plain"].startswith("rev · ")
+        assert "Please review the retry change" in kept["text/html"]
+        assert f'data-view="{comm_of(view).opening["comm_id"]}"' in kept["text/html"]
+        assert how["display_id"] == view.display_id
 
     viewed(main, review())
 
@@ -185,18 +205,7 @@ def test_messages_that_are_none_are_passed_over() -> None:
     viewed(main)
 
 
-def test_what_is_saved_is_refreshed_only_when_there_is_news(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    shown = list[tuple[str, dict[str, Any]]]()
-
-    def display(data: dict[str, str], **how: Any) -> None:
-        shown.append((data["text/plain"], how))
-
-    import IPython.display
-
-    monkeypatch.setattr(IPython.display, "display", display)
-
+def test_what_is_saved_is_refreshed_only_when_there_is_news(shown: Shown) -> None:
     async def main(session: FakeSession) -> None:
         view = SessionView(session)
         assert view.refresh() is False
@@ -207,9 +216,36 @@ def test_what_is_saved_is_refreshed_only_when_there_is_news(
         assert view.refresh() is True
         assert view.refresh() is False
 
-        assert [how["update"] for _, how in shown] == [False, True]
-        assert {how["display_id"] for _, how in shown} == {view.display_id}
-        assert "hello" in shown[1][0]
+        kept = shown[1:]
+        assert [how["update"] for _, how in kept] == [False, True]
+        assert {how["display_id"] for _, how in kept} == {view.display_id}
+        assert "hello" in kept[1][0]["text/plain"]
+
+    viewed(main)
+
+
+def test_what_is_saved_follows_a_session_that_rests_though_no_cell_runs(shown: Shown) -> None:
+    async def main(session: FakeSession) -> None:
+        view = SessionView(session)
+        view.show()
+        await asyncio.sleep(0.1)
+        for text in ("first", "second", "third"):
+            session.story.mail(text)
+            session.tell()
+            await asyncio.sleep(0.1)
+        assert len(shown) == 2
+        await asyncio.sleep(KEEP_SECONDS)
+
+        kept, how = shown[-1]
+        assert len(shown) == 3
+        assert how["update"] is True
+        assert "third" in kept["text/plain"]
+        session.story.mail("too late")
+        session.tell()
+        await asyncio.sleep(0.1)
+        view.close()
+        await asyncio.sleep(KEEP_SECONDS)
+        assert len(shown) == 3
 
     viewed(main)
 

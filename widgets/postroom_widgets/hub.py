@@ -149,9 +149,10 @@ class Hub(ABC):
     def soon(self, delay: float = BATCH_SECONDS) -> None:
         """Push what there is in ``delay`` seconds. Call it on the loop."""
         if self._flush is None:
-            self._flush = self._later(delay, self._flush_now)
+            self._flush = self.later(delay, self._flush_now)
 
-    def _later(self, delay: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+    def later(self, delay: float, call: Callable[[], object]) -> asyncio.TimerHandle:
+        """Call in ``delay`` seconds. Call it on the loop."""
         # In the room's context: in that of a cell, what is published would count as its output.
         return asyncio.get_running_loop().call_later(delay, call, context=self._context)
 
@@ -170,7 +171,7 @@ class Hub(ABC):
     def _rested(self, state: Told) -> None:
         busy = self.busy
         if busy and self._beat is None:
-            self._beat = self._later(BEAT_SECONDS, self._beat_now)
+            self._beat = self.later(BEAT_SECONDS, self._beat_now)
         if not busy and self._saved != state.version:
             self._saved = state.version
             for call in self.on_rest:

@@ -1,15 +1,21 @@
 """What every live view is: a widget where there is a front end, words where there is none."""
 
+import asyncio
 import secrets
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 from weakref import WeakSet
 
 from postroom_runtime.contracts.extra import Json
 from postroom_widgets.assets import script, sheet
 from postroom_widgets.hub import Hub
+from postroom_widgets.kept import kept
 from postroom_widgets.reader import WINDOW_ROWS, Message, Reader
 from postroom_widgets.view_rows import Row
+
+WIDGET_VIEW: Final = "application/vnd.jupyter.widget-view+json"
+KEEP_SECONDS: Final = 2.0
+"""At most so often what a saved notebook keeps follows a session that comes to rest."""
 
 _views: "WeakSet[LiveView]" = WeakSet()
 
@@ -55,6 +61,7 @@ class LiveView:
         self._key = secrets.token_hex(16)
         self.display_id = f"postroom-{self._key[:12]}"
         self._shown: tuple[int, Row] | None = None
+        self._keeping: asyncio.TimerHandle | None = None
         # Through the other base: AnyWidget's own __init__, which opens the comm.
         super().__init__(model_id=self._key, snapshot=self._short())  # type: ignore[call-arg]
         self._reader = Reader(self._post, window)
@@ -75,35 +82,38 @@ class LiveView:
         """Return what a saved notebook keeps for the widget, besides its keys."""
         raise NotImplementedError
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        data, metadata = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
-        return {**data, **self.static()}, metadata
-
     def show(self) -> None:
-        """Display the view in the cell that runs now."""
-        self._display(update=False)
+        """Display the view in the cell that runs now: the widget, and what is kept without it."""
+        from IPython.display import display
+
+        data, metadata = super()._repr_mimebundle_()  # type: ignore[misc]
+        # No words of its own: they would stand twice where no widget runs.
+        display({WIDGET_VIEW: data[WIDGET_VIEW], "text/plain": ""}, metadata=metadata, raw=True)
+        self._keep(update=False)
+
+    _ipython_display_ = show
 
     def refresh(self) -> bool:
         """Bring what a saved notebook keeps of the view up to date; tell if there was news.
 
-        Only from a running cell does this reach a notebook that nobody looks at. The widget itself
-        needs no refresh.
+        The widget itself needs no refresh.
         """
         if self._shown is None or self._shown == self._moment():
             return False
-        self._display(update=True)
+        self._keep(update=True)
         return True
 
     def _moment(self) -> tuple[int, Row]:
         state = self._hub.catch_up()
         return state.version, state.head
 
-    def _display(self, *, update: bool) -> None:
+    def _keep(self, *, update: bool) -> None:
         from IPython.display import display
 
         self._shown = self._moment()
-        data, metadata = self._repr_mimebundle_()
-        display(data, metadata=metadata, raw=True, display_id=self.display_id, update=update)
+        data = self.static()
+        data["text/html"] = kept(data["text/html"], self._key)
+        display(data, raw=True, display_id=self.display_id, update=update)
 
     def close(self) -> None:
         """End the view; what it watched lives on."""
@@ -111,6 +121,8 @@ class LiveView:
             self._joined = False
             _views.discard(self)
             self._hub.on_rest.remove(self._save)
+            if self._keeping is not None:
+                self._keeping.cancel()
             self._hop(self._hub.leave, self._reader)
         super().close()  # type: ignore[misc]
 
@@ -119,6 +131,12 @@ class LiveView:
 
     def _save(self) -> None:
         self.snapshot = self._short()
+        if self._shown is not None and self._keeping is None:
+            self._keeping = self._hub.later(KEEP_SECONDS, self._keep_up)
+
+    def _keep_up(self) -> None:
+        self._keeping = None
+        self.refresh()
 
     def _post(self, message: Message) -> None:
         self.send(dict(message))  # type: ignore[attr-defined]

@@ -470,3 +470,21 @@ test("every view of a model shows the same, and a view drawn anew shows it again
   expect(texts(two, ".mt")).toEqual(["letter 1"]);
   expect(texts(three, ".mt")).toEqual(["letter 1"]);
 });
+
+test("what is kept for a day without a kernel is hidden as long as a view of it is here", () => {
+  const beside = document.createElement("div");
+  beside.innerHTML = '<div class="postroom-kept" data-view="kept"></div><div class="postroom-kept" data-view="v2"></div>';
+  document.body.append(beside);
+  const [mine, other] = beside.children;
+  const seen = (el) => getComputedStyle(el).display !== "none";
+  expect(seen(mine)).toBe(true);
+
+  const fresh = widget(new FakeModel({ view: "kept" }));
+  const [one, two] = [fresh.open(), fresh.open()];
+  expect([seen(mine), seen(other)]).toEqual([false, true]);
+  one.close();
+  expect(seen(mine)).toBe(false);
+  two.close();
+  expect(seen(mine)).toBe(true);
+  beside.remove();
+});

@@ -119,6 +119,14 @@ function onceOnPage(el, then) {
   watch.observe(document, { childList: true, subtree: true });
 }
 
+/** Hide what a saved notebook keeps of `view`, while the view itself is there; returns what undoes it. */
+function hideKept(view) {
+  const kept = `.postroom-kept[data-view="${view}"]`;
+  const rule = h("style", {}, `${kept}, .jp-OutputArea-child:has(${kept}) { display: none; }`);
+  document.head.append(rule);
+  return () => rule.remove();
+}
+
 /** Show the store in `el` as a `View`; returns what undoes it. */
 function mount(store, el, View) {
   // A front end that draws an output anew drops the old element without a word. Its view goes on
@@ -135,7 +143,9 @@ function mount(store, el, View) {
     else if (el.isConnected && !el.firstChild) mount(store, el, View);
   });
   seen.observe(el);
+  const showKept = hideKept(store.view);
   return () => {
+    showKept();
     clearInterval(ticking);
     seen.disconnect();
     if (view.el !== el) return;
