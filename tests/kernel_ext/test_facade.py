@@ -14,6 +14,7 @@ HEAVY = (
     "anywidget",
     "ipywidgets",
     "pydantic",
+    "genai_prices",
     "pydantic_ai",
     "openai",
 )

@@ -40,8 +40,10 @@ class Says:
     pieces: tuple[str, ...]
     calls: tuple[Calls, ...] = ()
     thinks: tuple[str, ...] = ()
-    usage: tuple[int, int] = (11, 7)
-    """Tokens in and out."""
+    usage: tuple[int, int] | None = (11, 7)
+    """Tokens in and out; None: it does not say."""
+    model: str = "test"
+    """What the server says which model answered."""
     finish: str = ""
     """Why it ended; '' is "tool_calls" with calls, else "stop"."""
 
@@ -278,43 +280,44 @@ async def _chunk(writer: asyncio.StreamWriter, text: str) -> None:
 
 def _events(reply: Says) -> Iterator[str]:
     for thought in reply.thinks:
-        yield _event({"reasoning_content": thought})
-    yield from _deltas(reply.pieces, reply.calls)
-    yield _event({}, finish=reply.finish or ("tool_calls" if reply.calls else "stop"))
-    prompt, completion = reply.usage
-    usage = {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": prompt + completion,
-    }
-    yield _event(None, usage=usage)
+        yield _event({"reasoning_content": thought}, model=reply.model)
+    yield from _deltas(reply.pieces, reply.calls, reply.model)
+    finish = reply.finish or ("tool_calls" if reply.calls else "stop")
+    yield _event({}, finish=finish, model=reply.model)
+    if reply.usage is not None:
+        prompt, completion = reply.usage
+        usage = {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+        }
+        yield _event(None, usage=usage, model=reply.model)
     yield "data: [DONE]\n\n"
 
 
-def _deltas(pieces: Iterable[str], calls: Sequence[Calls]) -> Iterator[str]:
+def _deltas(pieces: Iterable[str], calls: Sequence[Calls], model: str = "test") -> Iterator[str]:
     for piece in pieces:
-        yield _event({"content": piece})
+        yield _event({"content": piece}, model=model)
     for index, call in enumerate(calls):
         function = {"name": call.tool, "arguments": ""}
         head = {"index": index, "id": call.id, "type": "function", "function": function}
-        yield _event({"tool_calls": [head]})
+        yield _event({"tool_calls": [head]}, model=model)
     # Fragments of parallel calls arrive in turns, as they do from real servers.
     longest = max((len(call.arguments) for call in calls), default=0)
     for start in range(0, longest, _FRAGMENT):
         for index, call in enumerate(calls):
             if fragment := call.arguments[start : start + _FRAGMENT]:
-                yield _event(
-                    {"tool_calls": [{"index": index, "function": {"arguments": fragment}}]}
-                )
+                part = {"index": index, "function": {"arguments": fragment}}
+                yield _event({"tool_calls": [part]}, model=model)
 
 
-def _event(delta: Any, *, finish: str | None = None, usage: Any = None) -> str:
+def _event(delta: Any, *, finish: str | None = None, usage: Any = None, model: str = "test") -> str:
     choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
     chunk = {
         "id": "chatcmpl-1",
         "object": "chat.completion.chunk",
         "created": 1_700_000_000,
-        "model": "test",
+        "model": model,
         "choices": choices,
         "usage": usage,
     }

@@ -16,6 +16,8 @@ import duckdb
 import pytest
 
 from postroom_runtime.contracts.errors import ConfigError, RoomLocked, StoreFailed
+from postroom_runtime.contracts.session_record import SessionRecord
+from postroom_runtime.contracts.turn import Usage
 from postroom_runtime.storage import schema
 from postroom_runtime.storage.duckdb_storage import DuckDBStorage
 from postroom_runtime.storage.repair import repair
@@ -273,6 +275,32 @@ def test_views_of_an_earlier_release_are_renewed(path: Path) -> None:
     store = DuckDBStorage(path)
 
     assert store.sql("FROM mail").columns[0] == "session"
+    store.close()
+
+
+def test_a_room_from_before_costs_were_stored_opens_and_has_the_column(path: Path) -> None:
+    DuckDBStorage(path).close()
+    row = (
+        '{"v":1,"id":"s-0001","name":"ann","agent":"echo","version":1,'
+        '"usage":{"requests":3,"input_tokens":40,"output_tokens":7}}'
+    )
+    with duckdb.connect(str(path)) as earlier:
+        earlier.execute(
+            "INSERT INTO journal VALUES (1, 'session', 's-0001', 1, 'ann', 0, '2030-01-01', ?)",
+            [row],
+        )
+        earlier.execute(
+            "CREATE OR REPLACE VIEW usage AS SELECT session, name AS session_name, 3 AS requests "
+            "FROM (SELECT session, id AS name FROM journal)"
+        )
+        earlier.execute("UPDATE meta SET v = 'before' WHERE k = 'views'")
+
+    store = DuckDBStorage(path)
+
+    [found] = [row.record for row in store.rows()]
+    assert isinstance(found, SessionRecord)
+    assert found.usage == Usage(requests=3, input_tokens=40, output_tokens=7)
+    assert store.sql("FROM usage").fetchall() == [("s-0001", "ann", "echo", 3, 40, 7, None)]
     store.close()
 
 

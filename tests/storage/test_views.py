@@ -34,12 +34,12 @@ COLUMNS = {
     "expects_reply body accepted_at consumed_in_turn",
     "sessions": "id name agent parent status cursor unread created_at",
     "turns": "session session_name index role text calls results input_tokens output_tokens "
-    "end_reason at",
+    "end_reason at cost",
     "calls": "id session session_name tool arguments state result started_at ended_at",
     "events": "seq session session_name kind data at",
     "approvals": "id token session agent tool arguments reason state asked_at",
     "inbox": "agent seq id type content metadata at",
-    "usage": "session session_name agent requests input_tokens output_tokens",
+    "usage": "session session_name agent requests input_tokens output_tokens cost",
 }
 
 
@@ -152,7 +152,7 @@ def test_sessions_turns_calls_events_and_usage_show_the_last_word(store: Storage
         role=Role.MODEL,
         text="wait",
         calls=(ToolRequest(tool="slow", arguments={"n": 1}, id="c-1"),),
-        usage=Usage(requests=1, input_tokens=7, output_tokens=2),
+        usage=Usage(requests=1, input_tokens=7, output_tokens=2, cost=0.00001),
         end_reason=EndReason.ANSWER,
     )
     reply = Turn(
@@ -174,7 +174,7 @@ def test_sessions_turns_calls_events_and_usage_show_the_last_word(store: Storage
             "parent": "s-0002",
             "status": SessionStatus.IDLE,
             "created_at": at,
-            "usage": Usage(requests=1, input_tokens=7, output_tokens=2),
+            "usage": Usage(requests=2, input_tokens=9, output_tokens=3, cost=2e-05),
         },
     ).result(SECONDS)
     ended = Call(
@@ -197,10 +197,10 @@ def test_sessions_turns_calls_events_and_usage_show_the_last_word(store: Storage
     assert ask(
         store,
         "SELECT session_name, index, role, text, calls->>'$[0].tool', results->>'$[0].content', "
-        "input_tokens, output_tokens, end_reason FROM turns ORDER BY index",
+        "input_tokens, output_tokens, end_reason, cost FROM turns ORDER BY index",
     ) == [
-        ("ann", 1, "model", "wait", "slow", None, 7, 2, "answer"),
-        ("ann", 2, "user", "so", None, "3", 0, 0, None),
+        ("ann", 1, "model", "wait", "slow", None, 7, 2, "answer", 1e-05),
+        ("ann", 2, "user", "so", None, "3", 0, 0, None, None),
     ]
     assert ask(store, "SELECT * FROM calls") == [
         (
@@ -220,8 +220,8 @@ def test_sessions_turns_calls_events_and_usage_show_the_last_word(store: Storage
         (11, "s-0002", "n-s-0002", "moon.rose", "{}", naive),
     ]
     assert ask(store, "SELECT * FROM usage ORDER BY 1") == [
-        ("s-0001", "ann", "echo", 1, 7, 2),
-        ("s-0002", "n-s-0002", "echo", 0, 0, 0),
+        ("s-0001", "ann", "echo", 2, 9, 3, 2e-05),
+        ("s-0002", "n-s-0002", "echo", 0, 0, 0, None),
     ]
     assert ask(store, "SELECT * FROM approvals") == []
 

@@ -1,5 +1,6 @@
 """Turns: the transcript of a session, user and model in alternation."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -59,15 +60,29 @@ class Usage:
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cost: float | None = None
+    """US dollars, at the list price of the day it was spent.
+
+    None where nobody knows the price: of a script, of a local model, of a request that was cut. A sum
+    counts what is known, and is None only where nothing is.
+    """
     extra: Extra = None
 
     def __add__(self, other: "Usage") -> "Usage":
         """Return the sum of both."""
-        return Usage(
-            requests=self.requests + other.requests,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-        )
+        return total((self, other))
+
+
+def total(usages: Iterable[Usage]) -> Usage:
+    """Return the sum of ``usages``; a cost that is not known adds nothing to those that are."""
+    spent = tuple(usages)
+    costs = [usage.cost for usage in spent if usage.cost is not None]
+    return Usage(
+        requests=sum(usage.requests for usage in spent),
+        input_tokens=sum(usage.input_tokens for usage in spent),
+        output_tokens=sum(usage.output_tokens for usage in spent),
+        cost=sum(costs) if costs else None,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,10 +127,28 @@ def thought_of(response: "ModelResponse", provider: str) -> Thought:
             requests=1,
             input_tokens=response.usage.input_tokens,
             output_tokens=response.usage.output_tokens,
+            cost=_price(response),
         ),
         opaque=_kept(response, provider),
         cut_off=response.finish_reason == "length",
     )
+
+
+def _price(response: "ModelResponse") -> float | None:
+    """Return what ``response`` costs in US dollars; None where the price table does not say.
+
+    A server that names its model as a provider of the table does is counted at that provider's price.
+    """
+    if response.usage.cost is not None:
+        return float(response.usage.cost)  # A gateway says itself what it charged.
+    # Without a provider the table would guess one by the sound of the name.
+    if not response.model_name or not response.provider_name:
+        return None
+    try:
+        return float(response.cost().total_price)
+    except Exception:
+        # The answer is paid for: whatever the table makes of its numbers must not lose it.
+        return None
 
 
 def text_of(response: "ModelResponse") -> str:

@@ -8,7 +8,7 @@ from postroom_runtime.contracts.errors import AnswerFailed
 from postroom_runtime.contracts.ids import SessionId
 from postroom_runtime.contracts.results import Answer, RunEnd
 from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
-from postroom_runtime.contracts.turn import EndReason, Role, Turn, Usage, end_of
+from postroom_runtime.contracts.turn import EndReason, Role, Turn, Usage, end_of, total
 from postroom_runtime.stepper.structured import Request
 from postroom_runtime.stepper.withdrawal import taken_back
 
@@ -231,7 +231,7 @@ class StructuredQuestion:
 
 
 def _cost(turns: list[Turn]) -> Usage:
-    return sum((turn.usage for turn in turns if turn.usage), Usage())
+    return total(turn.usage for turn in turns if turn.usage)
 
 
 def why_not(session: "Session", sender: str = "user") -> str:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from postroom_runtime.contracts.config import check_knob
 from postroom_runtime.contracts.ids import SessionId
-from postroom_runtime.contracts.turn import Usage
+from postroom_runtime.contracts.turn import Usage, total
 from postroom_runtime.stepper.spending import Cap, reached
 
 if TYPE_CHECKING:
@@ -30,15 +30,13 @@ class SpendingVerbs:
     @property
     def usage(self) -> Usage:
         """What all sessions of the room have spent, requests under way included."""
-        spent = [
-            usage
-            for session in tuple(self._sessions.values())
-            for usage in (session.record.usage, session.life.state.unbooked)
-        ]
-        return Usage(
-            requests=self._past.requests + sum(usage.requests for usage in spent),
-            input_tokens=self._past.input_tokens + sum(usage.input_tokens for usage in spent),
-            output_tokens=self._past.output_tokens + sum(usage.output_tokens for usage in spent),
+        sessions = tuple(self._sessions.values())
+        return total(
+            (
+                self._past,
+                *(session.record.usage for session in sessions),
+                *(session.life.state.unbooked for session in sessions),
+            )
         )
 
     @property

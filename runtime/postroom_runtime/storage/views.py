@@ -9,14 +9,16 @@
 - ``sessions(id, name, agent, parent, status, cursor, unread, created_at)``, owner inboxes left out.
   ``status`` is the stored one: what is live and not yet stored, only the room knows.
 - ``turns(session, session_name, index, role, text, calls, results, input_tokens, output_tokens,
-  end_reason, at)``. ``calls`` and ``results`` are JSON lists, empty where there are none.
+  end_reason, at, cost)``. ``calls`` and ``results`` are JSON lists, empty where there are none;
+  ``cost`` is in US dollars, NULL where it is not known.
 - ``calls(id, session, session_name, tool, arguments, state, result, started_at, ended_at)``: each
   call as it stands now. ``arguments`` and ``result`` are JSON.
 - ``events(seq, session, session_name, kind, data, at)``: what was stored of the feed.
 - ``approvals(id, token, session, agent, tool, arguments, reason, state, asked_at)``: each in its
   latest state, open or answered.
 - ``inbox(agent, seq, id, type, content, metadata, at)``: the entries of the owner inboxes.
-- ``usage(session, session_name, agent, requests, input_tokens, output_tokens)``.
+- ``usage(session, session_name, agent, requests, input_tokens, output_tokens, cost)``; ``cost`` counts
+  the turns whose price is known.
 
 ``at`` is a word of DuckDB's SQL: write it as ``"at"``. Below all lies the table ``journal``.
 """
@@ -35,6 +37,10 @@ def _text(path: str, of: str = "j") -> str:
 
 def _number(path: str, of: str = "j") -> str:
     return f"coalesce(CAST({_text(path, of)} AS BIGINT), 0)"
+
+
+def _cost(path: str, of: str = "j") -> str:
+    return f"CAST({_text(path, of)} AS DOUBLE)"
 
 
 def _json(path: str, default: str = "NULL", of: str = "j") -> str:
@@ -98,7 +104,7 @@ SELECT
     {_json("calls", "'[]'")} AS calls, {_json("results", "'[]'")} AS results,
     {_number("usage.input_tokens")} AS input_tokens,
     {_number("usage.output_tokens")} AS output_tokens,
-    {_text("end_reason")} AS end_reason, j."at"
+    {_text("end_reason")} AS end_reason, j."at", {_cost("usage.cost")} AS cost
 FROM (SELECT * FROM journal WHERE kind = 'turn') j
 {_NAMED};
 
@@ -142,7 +148,8 @@ SELECT
     j.session, j.name AS session_name, {_text("agent")} AS agent,
     {_number("usage.requests")} AS requests,
     {_number("usage.input_tokens")} AS input_tokens,
-    {_number("usage.output_tokens")} AS output_tokens
+    {_number("usage.output_tokens")} AS output_tokens,
+    {_cost("usage.cost")} AS cost
 FROM {_LATEST} j WHERE NOT starts_with(j.session, 'inbox@');
 """
 """The statements that make the views over the table ``journal``; they may run again at any time."""
