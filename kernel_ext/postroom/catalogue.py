@@ -49,6 +49,7 @@ AGENT: Final = Magic(
         _knob("max-autonomous-rounds", Value.COUNT, "N", "model turns without a word of yours"),
         _knob("max-requests", Value.COUNT, "N", "model requests of a session in its life"),
         _knob("max-tokens", Value.COUNT, "N", "tokens of a session in its life"),
+        _knob("max-cost", Value.NUMBER, "USD", "US dollars of a session in its life"),
         _knob("max-concurrency", Value.COUNT, "N", "calls that run at the same time"),
         _knob("mailbox-max-unread", Value.COUNT, "N", "unread mail before it is refused"),
         _knob("max-mail-hops", Value.COUNT, "N", "letters between agents without you"),

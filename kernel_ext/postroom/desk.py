@@ -117,6 +117,7 @@ class Desk:
         *,
         max_requests: int | None = None,
         max_tokens: int | None = None,
+        max_cost: float | None = None,
         approval_seconds: float | Keep | None = KEEP,
     ) -> Room:
         """Open a room that lives as the notebook's does, without making it the notebook's."""
@@ -128,6 +129,7 @@ class Desk:
             find_tool=self._find_tool,
             max_requests=max_requests,
             max_tokens=max_tokens,
+            max_cost=max_cost,
             approval_seconds=approval_seconds,
         )
         if self.in_kernel:
@@ -280,6 +282,7 @@ def open(
     *,
     max_requests: int | None = None,
     max_tokens: int | None = None,
+    max_cost: float | None = None,
     approval_seconds: float | Keep | None = KEEP,
 ) -> Room:
     """Open a room: a DuckDB file, made when it is not there, or ``:memory:``.
@@ -290,15 +293,17 @@ def open(
     Args:
         path: The file, or ``:memory:``.
         max_requests: Model requests of all its sessions, in the life of the file; None: no limit.
-        max_tokens: Tokens, in and out, of all its sessions; None: no limit. A cap is not stored:
-            give it each time, or set ``room.max_requests`` and ``room.max_tokens``.
+        max_tokens: Tokens, in and out, of all its sessions; None: no limit.
+        max_cost: US dollars of all its sessions, at list prices; None: no limit. Models whose price
+            is not known (scripts, local models) spend none. A cap is not stored: give it each time,
+            or set ``room.max_requests``, ``room.max_tokens`` and ``room.max_cost``.
         approval_seconds: How long you may take to answer a call that waits for you, a day if not
             given; None for ever. Not stored either, but a question keeps the time it was asked with.
 
     Raises:
         RoomLocked: Another process has the file open.
         StoreFailed: The file cannot be opened, or is newer than this Postroom.
-        ConfigError: ``path`` is no path, a cap is no whole number, or a time will not do.
+        ConfigError: ``path`` is no path, a cap is no number of its kind, or a time will not do.
     """
     desk = current()
     opened = open_room if desk is None else desk.open_beside
@@ -306,5 +311,6 @@ def open(
         path,
         max_requests=max_requests,
         max_tokens=max_tokens,
+        max_cost=max_cost,
         approval_seconds=approval_seconds,
     )

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from postroom.tables import WIDTH, Column, Grid, Table
+from postroom_runtime.contracts.spending import MEASURES
+from postroom_runtime.contracts.turn import Usage
 
 _SHOWN_APPROVALS = 5
 
@@ -67,18 +69,12 @@ def _stepping(held: int) -> str:
     return f"on, {letters(held) if held else 'nothing'} held (%step, %postroom step off)"
 
 
-def spent_words(
-    requests: int, tokens: int, max_requests: int | None, max_tokens: int | None
-) -> str:
-    """Return what was spent of the caps that are set: ``3 of 10 requests (room.max_requests)``."""
-    told = (
-        (requests, max_requests, "requests", "room.max_requests"),
-        (tokens, max_tokens, "tokens", "room.max_tokens"),
-    )
+def spent_words(usage: Usage, caps: Mapping[str, float]) -> str:
+    """Return what was spent of a room's caps: ``3 of 10 requests (room.max_requests)``."""
+    told = [(measure, caps[knob]) for knob, measure in MEASURES.items() if knob in caps]
     return ", ".join(
-        f"{used} of {limit} {what} ({knob})"
-        for used, limit, what, knob in told
-        if limit is not None
+        f"{measure.number(measure.of(usage))} of {measure.words(limit)} (room.{measure.knob})"
+        for measure, limit in told
     )
 
 

@@ -37,6 +37,7 @@ DEFAULTS: dict[str, Any] = {
     "max_autonomous_rounds": 100,
     "max_requests": None,
     "max_tokens": None,
+    "max_cost": None,
     "inbox": None,
     "notifications": None,
 }
@@ -76,6 +77,7 @@ WRONG: dict[str, list[Any]] = {
     "max_autonomous_rounds": [0, 1.5, "100", True, None],
     "max_requests": [0, -1, 1.5, "5", True],
     "max_tokens": [0, 1e6, "many", True],
+    "max_cost": [0, -0.5, "1", True, float("nan"), float("inf")],
     "notifications": ["mail", ["mail"], {"channels": "mail"}, {"channels": [1]}, 3],
 }
 
@@ -174,6 +176,8 @@ def test_a_wrong_value_is_refused_at_the_call_naming_knob_value_and_rule(
         ("async_call_timeout_seconds", None),
         ("max_requests", 1),
         ("max_tokens", None),
+        ("max_cost", 0.0001),
+        ("max_cost", 5),
         ("notifications", {"channels": ["telegram"]}),
         ("notifications", {}),
     ],

@@ -26,6 +26,7 @@ def test_no_module_of_contracts_imports_a_loop_a_thread_or_another_floor() -> No
         "collections.abc",
         "dataclasses",
         "datetime",
+        "decimal",
         "difflib",
         "enum",
         "json",

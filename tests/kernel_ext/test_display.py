@@ -43,7 +43,7 @@ from postroom_runtime.contracts.envelope import (
     UserMessage,
     WatchedEvent,
 )
-from postroom_runtime.contracts.turn import EndReason, Role, Turn
+from postroom_runtime.contracts.turn import EndReason, Role, Turn, Usage
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -364,16 +364,19 @@ def test_only_long_texts_of_a_query_are_broken() -> None:
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        ((None, None), ""),
-        ((10, None), "3 of 10 requests (room.max_requests)"),
-        ((None, 500), "120 of 500 tokens (room.max_tokens)"),
-        ((10, 500), "3 of 10 requests (room.max_requests), 120 of 500 tokens (room.max_tokens)"),
+        ({}, ""),
+        ({"max_requests": 10}, "3 of 10 requests (room.max_requests)"),
+        ({"max_tokens": 500}, "120 of 500 tokens (room.max_tokens)"),
+        ({"max_cost": 0.5}, "$0.017 of $0.50 (room.max_cost)"),
+        (
+            {"max_tokens": 500, "max_requests": 10},
+            "3 of 10 requests (room.max_requests), 120 of 500 tokens (room.max_tokens)",
+        ),
     ],
 )
-def test_what_a_room_spent_is_told_where_a_cap_is_set(
-    limits: tuple[int | None, int | None], words: str
-) -> None:
-    assert spent_words(3, 120, *limits) == words
+def test_what_a_room_spent_is_told_where_a_cap_is_set(limits: dict[str, float], words: str) -> None:
+    usage = Usage(requests=3, input_tokens=100, output_tokens=20, cost=0.0174)
+    assert spent_words(usage, limits) == words
     status = RoomStatus(
         path="r", size=None, sessions={}, unread=0, calls=0, spent=words, agents=(), kernel=""
     )

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from office.reckoner import Reckoner
 from office.rooms import in_room, lives, read, said, ticks
 from postroom_runtime.contracts.config import Agent
 from postroom_runtime.contracts.envelope import Notification
 from postroom_runtime.contracts.errors import AnswerFailed, ConfigError
 from postroom_runtime.contracts.session_record import SessionStatus
-from postroom_runtime.contracts.turn import EndReason, Usage
-from postroom_runtime.models.model import Emit, Prompt, Thought
+from postroom_runtime.contracts.turn import EndReason
 from postroom_runtime.models.script import ScriptTurn, call, script
 from postroom_runtime.office.opening import open_room
 from postroom_runtime.office.room import Room
@@ -38,31 +38,6 @@ def left(session: Session) -> list[str]:
 def runs(session: Session) -> int:
     """How many runs of it ended."""
     return sum(event.kind == "run.stopped" for event in session.history())
-
-
-class Reckoner:
-    """A model that answers in one request of ``tokens`` tokens, after ``seconds``."""
-
-    name = "reckoner"
-    owed = Usage()
-
-    def __init__(self, tokens: int = 0, seconds: float = 0) -> None:
-        self.tokens, self.seconds, self.asked = tokens, seconds, 0
-
-    def begin(self, session: str) -> "Reckoner":
-        return self
-
-    async def think(self, prompt: Prompt, emit: Emit) -> Thought:
-        self.asked += 1
-        await asyncio.sleep(self.seconds)
-        half = self.tokens // 2
-        return Thought(
-            text="ok",
-            usage=Usage(requests=1, input_tokens=half, output_tokens=self.tokens - half),
-        )
-
-    def close(self) -> None:
-        """Nothing to let go of."""
 
 
 # ── caps of a session ──
@@ -158,6 +133,45 @@ def test_tokens_are_capped_before_the_request_that_follows_the_one_that_used_the
         await s.wait()
         assert (model.asked, s.status, left(s)) == (2, "capped", ["three"])
         assert "max_tokens=100, 120 used" in told(room, "bob")[0].content
+
+    in_room(main)
+
+
+def test_money_is_capped_as_tokens_are_and_said_in_dollars() -> None:
+    async def main(room: Room) -> None:
+        model = Reckoner(cost=0.03)
+        s = room.spawn(Agent("bob", model=model, max_cost=0.05), "one")
+        await s.wait()
+        await s.ask("two")  # begins below the cap, and may go over it
+        assert s.send("three").note == (
+            "waits: bob is capped: max_cost=$0.050, $0.060 used; "
+            "raise max_cost of agent bob (%%agent bob), then %resume bob"
+        )
+        await s.wait()
+        assert (model.asked, s.status, left(s)) == (2, "capped", ["three"])
+        facts = {k: told(room, "bob")[0].metadata[k] for k in ("knob", "limit", "used")}
+        assert facts == {"knob": "max_cost", "limit": 0.05, "used": 0.06}
+
+        room.define(Agent("bob", model=model, max_cost=0.5))
+        s.resume()
+        await s.wait()
+        assert (s.status, left(s)) == ("idle", [])
+
+    in_room(main)
+
+
+def test_what_has_no_price_is_not_capped_by_money() -> None:
+    async def main(room: Room) -> None:
+        room.max_cost = 0.01
+        s = room.spawn(Agent("bob", model="echo", max_cost=0.01), "one")
+        await s.wait()
+        await s.ask("two")
+        assert (s.status, s.usage.requests, s.usage.cost, room.usage.cost) == (
+            "idle",
+            2,
+            None,
+            None,
+        )
 
     in_room(main)
 
@@ -324,6 +338,33 @@ def test_spending_survives_a_restart_that_of_closed_sessions_too() -> None:
     lives(first, second, third)
 
 
+def test_a_room_s_money_is_capped_over_its_sessions_and_its_lives() -> None:
+    async def first(room: Room) -> None:
+        room.max_cost = 0.5
+        for name in ("a", "b"):
+            await room.spawn(Agent(name, model=Reckoner(cost=0.25)), "go").wait()
+        assert room.describe()["cost"] == 0.5
+        b = room.session("b")
+        b.send("more")
+        await b.wait()
+        assert (b.status, left(b)) == ("capped", ["more"])
+        assert "room.max_cost=$0.50, $0.50 used; raise room.max_cost" in told(room, "b")[0].content
+        room.session("a").close()
+
+    async def second(room: Room) -> None:
+        assert (room.usage.cost, room.max_cost) == (0.5, None)
+
+    lives(first, second)
+
+
+@pytest.mark.parametrize("value", [0, -1, True, "1", float("nan"), float("inf")])
+def test_a_cap_of_money_that_is_no_amount_is_refused_where_it_is_given(value: Any) -> None:
+    with pytest.raises(ConfigError, match=r"max_cost=.*US dollars.*a number above 0, or None"):
+        Agent("bob", max_cost=value)
+    with pytest.raises(ConfigError, match="max_cost="):
+        open_room(max_cost=value)
+
+
 @pytest.mark.parametrize("value", [0, -1, 1.5, "10", True])
 @pytest.mark.parametrize("knob", ["max_requests", "max_tokens"])
 def test_a_cap_that_is_no_whole_number_is_refused_where_it_is_given(knob: str, value: Any) -> None:
@@ -339,12 +380,12 @@ def test_a_cap_that_is_no_whole_number_is_refused_where_it_is_given(knob: str, v
 
 def test_a_room_is_opened_with_its_caps_and_opening_it_again_leaves_them(tmp_path: Any) -> None:
     path = tmp_path / "r.duckdb"
-    room = open_room(path, max_requests=3, max_tokens=1000)
+    room = open_room(path, max_requests=3, max_tokens=1000, max_cost=2)
     try:
         assert (room.max_requests, room.max_tokens) == (3, 1000)
         assert open_room(path) is room
         assert (room.max_requests, room.max_tokens) == (3, 1000)
         assert open_room(path, max_requests=9).max_requests == 9
-        assert room.max_tokens == 1000
+        assert (room.max_tokens, room.max_cost) == (1000, 2)
     finally:
         room.close()

@@ -25,7 +25,7 @@ from postroom_runtime.contracts.event import Event, EventKind
 from postroom_runtime.contracts.turn import Usage
 from postroom_runtime.models.model import Emit, Model, Prompt, Thought
 from postroom_runtime.signals.bell import Bell
-from postroom_runtime.stepper.spending import Cap, reached
+from postroom_runtime.stepper.spending import Cap, caps_of, reached
 from postroom_runtime.stepper.state import SessionState
 
 Answer: TypeAlias = Callable[[Prompt, Emit], Awaitable[Thought]]
@@ -152,7 +152,7 @@ class FakeHost:
 
     def spending(self) -> Cap | None:
         usage = self.state.record.usage + self.state.unbooked
-        return reached(usage, self.agent.max_requests, self.agent.max_tokens)
+        return reached(usage, caps_of(self.agent))
 
     def report(self, type: str, content: str, **metadata: Any) -> None:
         self.reports.append((type, content))

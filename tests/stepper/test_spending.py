@@ -5,12 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.envelopes import from_session, from_user, order, record
+from postroom_runtime.contracts.config import Agent
 from postroom_runtime.contracts.envelope import Resume
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.contracts.turn import EndReason, Usage
 from postroom_runtime.stepper.reasons import why_it_waits
 from postroom_runtime.stepper.receive_points import starts_run
-from postroom_runtime.stepper.spending import Cap, reached
+from postroom_runtime.stepper.spending import Cap, caps_of, reached
 
 WORDS = ("user", "tool", "parent", "child", "peer")
 
@@ -18,19 +19,30 @@ WORDS = ("user", "tool", "parent", "child", "peer")
 @pytest.mark.parametrize(
     ("requests", "tokens", "caps", "cap"),
     [
-        (2, 90, (None, None), None),
-        (2, 90, (3, 100), None),
-        (3, 0, (3, None), Cap("max_requests", 3, 3)),
-        (4, 0, (3, None), Cap("max_requests", 3, 4)),
-        (0, 100, (None, 100), Cap("max_tokens", 100, 100)),
-        (3, 100, (3, 100), Cap("max_requests", 3, 3)),
+        (2, 90, {}, None),
+        (2, 90, {"max_requests": 3, "max_tokens": 100, "max_cost": 0.5}, None),
+        (3, 0, {"max_requests": 3, "max_tokens": None}, Cap("max_requests", 3, 3)),
+        (4, 0, {"max_requests": 3}, Cap("max_requests", 3, 4)),
+        (0, 100, {"max_requests": None, "max_tokens": 100}, Cap("max_tokens", 100, 100)),
+        (3, 100, {"max_tokens": 100, "max_requests": 3}, Cap("max_requests", 3, 3)),
+        (0, 90, {"max_cost": 0.25}, Cap("max_cost", 0.25, 0.25)),
     ],
 )
 def test_a_cap_is_reached_when_no_more_is_left(
-    requests: int, tokens: int, caps: tuple[int | None, int | None], cap: Cap | None
+    requests: int, tokens: int, caps: dict[str, float | None], cap: Cap | None
 ) -> None:
-    usage = Usage(requests=requests, input_tokens=tokens // 2, output_tokens=tokens - tokens // 2)
-    assert reached(usage, *caps) == cap
+    half = tokens // 2
+    usage = Usage(requests=requests, input_tokens=half, output_tokens=tokens - half, cost=0.25)
+    assert reached(usage, caps) == cap
+
+
+def test_what_has_no_known_price_reaches_no_cap_of_money() -> None:
+    assert reached(Usage(requests=99, input_tokens=10**9), {"max_cost": 0.01}) is None
+
+
+def test_an_agent_s_caps_are_its_knobs() -> None:
+    agent = Agent("bob", max_requests=3, max_cost=0.5)
+    assert caps_of(agent) == {"max_requests": 3, "max_tokens": None, "max_cost": 0.5}
 
 
 def test_a_cap_is_told_by_what_its_owner_sets() -> None:
@@ -40,6 +52,9 @@ def test_a_cap_is_told_by_what_its_owner_sets() -> None:
     )
     assert Cap("max_tokens", 10, 12, room=True).words("bob", "bot") == (
         "bob is capped: room.max_tokens=10, 12 used; raise room.max_tokens, then %resume bob"
+    )
+    assert Cap("max_cost", 0.5, 0.5125, room=True).words("bob", "bot") == (
+        "bob is capped: room.max_cost=$0.50, $0.51 used; raise room.max_cost, then %resume bob"
     )
 
 

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 from postroom_runtime.contracts.errors import ConfigError, InboxReadOnly
 from postroom_runtime.contracts.ids import OWNER_INBOX
+from postroom_runtime.contracts.spending import measure_of
 from postroom_widgets.edits import edited_call
 from postroom_widgets.hub import Hub
 from postroom_widgets.inbox_model import REACH
@@ -163,11 +164,11 @@ class InboxFeed(Hub):
     def _raise(self, message: Message) -> None:
         """Let all sessions of the room spend as much again as a cap allowed, and this one go on."""
         row = self._row(message)
-        knob = {"room.max_requests": "max_requests", "room.max_tokens": "max_tokens"}.get(
-            str(row.get("knob"))
-        )
-        if knob is None:
+        called = str(row.get("knob"))
+        measure = measure_of(called) if called.startswith("room.") else None
+        if measure is None:
             raise ConfigError("this card is about no cap of the room.", value=row.get("knob"))
+        knob = measure.knob
         now = getattr(self.room, knob)
         if now is not None:
             setattr(self.room, knob, max(now, row.get("used", 0)) + row["limit"])

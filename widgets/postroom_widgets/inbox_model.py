@@ -14,6 +14,7 @@ from postroom_runtime.contracts.entries import QUIET
 from postroom_runtime.contracts.envelope import Envelope, Notification
 from postroom_runtime.contracts.ids import SessionId, inbox_agent
 from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
+from postroom_runtime.contracts.spending import measure_of
 from postroom_widgets.view_rows import People, Row, clipped, decision_words, lean
 
 APPROVAL, FAILED, BUDGET, NOTICE = "approval", "failed", "budget", "notice"
@@ -130,13 +131,14 @@ def _words(face: str, name: str, text: str, facts: Mapping[str, Any]) -> tuple[s
     failed = f"{name} failed: "
     if face == FAILED and name and text.startswith(failed):
         return f"{name} failed", text.removeprefix(failed)
-    if face == BUDGET and name and facts.get("used") and facts.get("limit"):
-        knob = str(facts.get("knob") or "")
-        whose, unit = "the room's" if knob.startswith("room.") else "its", knob.rpartition("_")[2]
+    knob = str(facts.get("knob") or "")
+    measure = measure_of(knob)
+    if face == BUDGET and name and facts.get("used") and facts.get("limit") and measure:
+        whose = "the room's" if knob.startswith("room.") else "its"
         rest = text.partition("; ")[2]
-        return f"{name} reached {whose} cap of {facts['limit']:,} {unit}", rest[:1].upper() + rest[
-            1:
-        ]
+        return f"{name} reached {whose} cap of {measure.words(facts['limit'])}", rest[
+            :1
+        ].upper() + rest[1:]
     return headline(text)
 
 

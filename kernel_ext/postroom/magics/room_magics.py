@@ -111,12 +111,7 @@ def room_status(desk: Desk) -> RoomStatus:
         approvals=tuple(approval.id for approval in room.approvals()),
         watches=len(room.watches()),
         timers=len(room.timers()),
-        spent=spent_words(
-            int(str(told["requests"])),
-            int(str(told["tokens"])),
-            room.max_requests,
-            room.max_tokens,
-        ),
+        spent=spent_words(room.usage, room.caps),
         agents=tuple(agent.slug for agent in room.agents()),
         kernel=kernel_words(ipykernel_version(desk)),
     )

@@ -34,6 +34,13 @@ def _number(low: float) -> tuple[str, Callable[[Any], bool]]:
     )
 
 
+def _above_zero() -> tuple[str, Callable[[Any], bool]]:
+    return (
+        "a number above 0",
+        lambda v: isinstance(v, (int, float)) and not isinstance(v, bool) and 0 < v < 1e12,
+    )
+
+
 def _or_none(rule: tuple[str, Callable[[Any], bool]]) -> tuple[str, Callable[[Any], bool]]:
     return f"{rule[0]}, or None for no limit", lambda v: v is None or rule[1](v)
 
@@ -178,6 +185,11 @@ class BudgetKnobs:
     """Model requests of a session in its life."""
     max_tokens: int | None = knob(None, _or_none(_whole(1)), "tokens")
     """Tokens in and out of a session in its life."""
+    max_cost: float | None = knob(None, _or_none(_above_zero()), "US dollars")
+    """US dollars of a session in its life, at list prices.
+
+    A model whose price is not known (a script, a local model) spends none: it cannot be capped so.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,6 +42,7 @@ def open_room(
     now: Callable[[], datetime] = utc_now,
     max_requests: int | None = None,
     max_tokens: int | None = None,
+    max_cost: float | None = None,
     approval_seconds: float | Keep | None = KEEP,
 ) -> Room:
     """Open a room; a path that this process has open already gives that room.
@@ -55,15 +56,17 @@ def open_room(
         now: Its clock; a test may set it.
         max_requests: Model requests of all its sessions; None leaves the cap of an open room.
         max_tokens: Tokens of all its sessions; None leaves the cap of an open room.
+        max_cost: US dollars of all its sessions, at list prices; None leaves the cap of an open room.
+            Models whose price is not known (scripts, local models) spend none.
         approval_seconds: How long its owner may take to answer a question; None for ever, ``KEEP``
             leaves what an open room has.
 
     Raises:
         RoomLocked: Another process has the file open.
         StoreFailed: The file cannot be opened, or is newer than this Postroom.
-        ConfigError: ``path`` is no path, a cap is no whole number, or a time will not do.
+        ConfigError: ``path`` is no path, a cap is no number of its kind, or a time will not do.
     """
-    caps = {"max_requests": max_requests, "max_tokens": max_tokens}
+    caps = {"max_requests": max_requests, "max_tokens": max_tokens, "max_cost": max_cost}
     for name, value in caps.items():
         check_knob(name, value)  # before anything is opened
     if approval_seconds is not KEEP:

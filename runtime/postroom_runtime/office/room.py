@@ -269,6 +269,7 @@ class Room(
             **self.storage.describe(),
             "requests": usage.requests,
             "tokens": usage.input_tokens + usage.output_tokens,
+            "cost": usage.cost,
             "sessions": len(sessions),
             "unread": sum(session.unread for session in sessions),
             "stepping": self.stepping,
