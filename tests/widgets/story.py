@@ -29,6 +29,8 @@ class Story:
         self.events: list[Event] = []
         self.unread: list[dict[str, Any]] = []
         self.begun: dict[str, str] = {}
+        self.price: dict[str, float] = {}
+        """``cost`` of a model turn, in US dollars; empty where nobody knows."""
 
     def tick(self, seconds: float) -> "Story":
         self.now += timedelta(seconds=seconds)
@@ -174,7 +176,7 @@ class Story:
         self.turns += 1
         turn = {"index": self.turns, "role": "model", "text": text, **more}
         turn |= {"calls": list(calls)} if calls else {}
-        turn["usage"] = {"requests": 1, "input_tokens": 2100, "output_tokens": 318}
+        turn["usage"] = {"requests": 1, "input_tokens": 2100, "output_tokens": 318, **self.price}
         self.event(EventKind.SESSION_UPDATED, turn=turn)
         return self
 
@@ -205,7 +207,11 @@ class Story:
             "status": str(SessionStatus(status)),
             "cursor": cursor,
             "turns": self.turns,
-            "usage": {"input_tokens": 2100 * self.turns, "output_tokens": 318 * self.turns},
+            "usage": {
+                "input_tokens": 2100 * self.turns,
+                "output_tokens": 318 * self.turns,
+                **{name: each * self.turns for name, each in self.price.items()},
+            },
             **more,
         }
         self.event(EventKind.SESSION_UPDATED, session=record)

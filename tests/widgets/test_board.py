@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from office.busy_room import fill
+from office.reckoner import Reckoner
 from postroom_runtime.contracts.config import Agent
 from postroom_runtime.contracts.errors import PostroomError
 from postroom_runtime.models.script import ScriptTurn, script
@@ -169,6 +170,35 @@ def test_sessions_tell_what_they_do_their_unread_mail_calls_and_tokens() -> None
         await asyncio.sleep(2)
         assert front.rows[f"l:{kid.id}"]["status"] == "closed"
         assert front.head["sessions"] == 1
+
+    watched(main)
+
+
+def test_what_sessions_cost_is_told_where_it_is_known_and_nowhere_else() -> None:
+    async def main(room: Room, front: Front) -> None:
+        polite = spawned(room, "free")
+        await asyncio.sleep(BATCH)
+        room.send("free", "hi")
+        await asyncio.sleep(1)
+        assert "cost" not in front.rows[f"l:{polite.id}"] | front.head
+        assert "$" not in board_html(board_of(room).state) + board_text(board_of(room).state)
+        assert "<th" in board_html(board_of(room).state)
+        assert ">cost<" not in board_html(board_of(room).state)
+
+        for name, cost in (("lead", 0.0174), ("kid", 1.5)):
+            room.spawn(Agent(name, model=Reckoner(cost=cost)), "go")
+        await asyncio.sleep(2)
+        costs = {
+            row["name"]: row.get("cost") for row in front.rows.values() if row["kind"] == "line"
+        }
+        assert costs == {"free": None, "lead": 0.0174, "kid": 1.5}
+        assert front.head["cost"] == pytest.approx(1.5174)
+        html, text = board_html(board_of(room).state), board_text(board_of(room).state)
+        assert " · $1.52" in html
+        assert ">cost<" in html
+        assert ">$0.017<" in html
+        assert "lead  lead · idle · $0.017" in text
+        assert " · $1.52" in text.splitlines()[0]
 
     watched(main)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from office.reckoner import Reckoner
 from office.rooms import in_room, ticks
 from postroom_runtime.contracts.config import Agent
 from postroom_runtime.contracts.errors import ConfigError
@@ -257,6 +258,27 @@ def test_a_cap_of_the_room_is_raised_by_its_own_size_and_the_session_goes_on() -
         await soon()
         assert room.max_requests == 2
         assert desk.answers("raise") == [{"op": "ack", "id": "raise"}]
+
+    seen(main)
+
+
+def test_a_cap_of_money_says_dollars_and_is_raised_by_its_own_size() -> None:
+    async def main(room: Room, desk: Desk) -> None:
+        room.max_cost = 0.5
+        session = room.spawn(Agent("lead", model=Reckoner(cost=0.3)), "go")
+        for text in ("on", "and on"):
+            await session.wait()
+            session.send(text)
+        await session.wait()
+        await soon()
+        card = desk.rows()["lead reached the room's cap of $0.50"]
+        assert (card["limit"], card["used"], card["knob"]) == (0.5, 0.6, "room.max_cost")
+        assert card["acts"][0] == "raise"
+        assert "lead reached the room's cap of $0.50" in inbox_text(desk.feed.state)
+        desk.say("raise", card=card["key"])
+        await soon()
+        assert room.max_cost == pytest.approx(1.1)
+        assert session.usage.cost == pytest.approx(0.9)
 
     seen(main)
 

@@ -93,6 +93,19 @@ def test_text_is_a_transcript_a_person_can_read() -> None:
     )
 
 
+def test_both_tell_what_a_turn_and_a_session_cost_where_it_is_known() -> None:
+    story = Story()
+    story.price = {"cost": 0.0174}
+    story.mail("Please review.")
+    story.run().heard().tick(12).said("I read the diff.")
+    story.stopped(rounds=1)
+
+    for saved in (static_text(shown(story)), Page(static_html(shown(story))).text):
+        assert "4.8k tokens · $0.035" in saved
+        assert "12 s · 2.1k in · 318 out · $0.017" in saved
+    assert "$" not in static_text(shown(review())) + static_html(shown(review()))
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -1,12 +1,14 @@
 """The live view and the saved view use the same words for the same states."""
 
 import json
+import math
 import re
 import subprocess
 from typing import Any
 
 import pytest
 
+from postroom_runtime.contracts.spending import money
 from postroom_runtime.contracts.turn import EndReason
 from postroom_widgets import inbox_static, wording
 from postroom_widgets.assets import STATIC
@@ -76,6 +78,17 @@ def test_durations_and_numbers_read_the_same() -> None:
 
     assert node(f"{json.dumps(seconds)}.map(kit.span)") == [wording.span(s) for s in seconds]
     assert node(f"{json.dumps(tokens)}.map(kit.count)") == [wording.count(n) for n in tokens]
+
+
+def test_money_reads_the_same() -> None:
+    rounded = [0.125, 0.0625, 0.0125, 1.005, 2.675, 0.0015625, 1000.5, 1001.5]
+    edges = [0.001, 0.00995, 0.01, 0.0995, 0.1, 0.995, 1, 9.995, 10, 999.99, 999.995, 1000]
+    near = [just for at in edges for just in (math.nextafter(at, 0), at, math.nextafter(at, 9e9))]
+    tens = [digits * 10.0**power for power in range(-8, 9) for digits in (1, 1.4949, 1.7, 9.96)]
+    amounts = [0, 1e-12, *rounded, *near, *tens, 123_456_789.5]
+
+    assert node(f"{json.dumps(amounts)}.map(kit.money)") == [money(n) for n in amounts]
+    assert node("[kit.money(null), kit.money(undefined), kit.money(-1)]") == ["", "", ""]
 
 
 def test_the_status_reads_the_same() -> None:

@@ -37,7 +37,7 @@ class BoardState(RowTable):
         super().__init__({}, 0)
         self.head: Row = {}
         """``name``, ``sessions`` (open ones), ``running``, ``unread``, ``calls``, ``asks``,
-        ``tokens``, ``stepping``, ``held``, ``next`` (the letter a step lets through) and
+        ``tokens``, ``cost``, ``stepping``, ``held``, ``next`` (the letter a step lets through) and
         ``at`` (when the last thing happened)."""
 
     def ordered(self) -> list[Row]:
@@ -141,6 +141,7 @@ class BoardFeed(Hub):
                 "calls": sum(row.get("calls", 0) for row in lines),
                 "asks": sum(row.get("asks", 0) for row in lines),
                 "tokens": sum(row.get("tokens", 0) for row in rows),
+                "cost": sum(row.get("cost") or 0 for row in rows),
                 "at": last,
                 **self._stepping(),
             }

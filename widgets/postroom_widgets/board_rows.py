@@ -112,6 +112,7 @@ def now_row(session: "Session") -> Row:
         "calls": len(table.open_calls()),
         "asks": len(table.deferred()),
         "tokens": usage.input_tokens + usage.output_tokens,
+        "cost": usage.cost,
         "requests": usage.requests,
         "end": str(session.end_reason or ""),
         "hidden": session.record.hidden,

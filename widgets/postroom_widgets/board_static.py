@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from postroom_runtime.contracts.spending import money
 from postroom_widgets.view_rows import Row
 from postroom_widgets.wording import LAST_ROWS, clock, count, plural
 
@@ -62,12 +63,13 @@ def who_words(mark: Row, names: Mapping[str, str]) -> str:
 
 
 def facts(head: Row) -> list[str]:
-    """Return the numbers of the head: sessions, running, unread, tokens."""
+    """Return the numbers of the head: sessions, running, unread, tokens, money."""
     told = [plural(head.get("sessions", 0), "session")]
     told += [f"{head['running']} running"] if head.get("running") else []
     told += [f"{head['unread']} unread"] if head.get("unread") else []
     told += [f"{head['asks']} waiting for you"] if head.get("asks") else []
     told += [f"{count(head['tokens'])} tokens"] if head.get("tokens") else []
+    told += [money(head["cost"])] if head.get("cost") else []
     told += [f"step mode, {head.get('held', 0)} held"] if head.get("stepping") else []
     return told
 
@@ -114,7 +116,9 @@ def board_html(state: "BoardState") -> str:
 def _sessions(lines: list[Row]) -> str:
     if not lines:
         return f"<p>{NO_SESSIONS} <small>Start one with <code>{_START}</code></small></p>"
-    head = _row(["session", "agent", "status", "unread", "calls", "tokens"], "th")
+    columns = ["session", "agent", "status", "unread", "calls", "tokens"]
+    priced = any(line.get("cost") for line in lines)
+    head = _row([*columns, "cost"] if priced else columns, "th")
     body = "".join(
         _row(
             [
@@ -124,6 +128,7 @@ def _sessions(lines: list[Row]) -> str:
                 str(line.get("unread", "")),
                 str(line.get("calls", "")),
                 count(line["tokens"]) if line.get("tokens") else "",
+                *([money(line.get("cost"))] if priced else []),
             ]
         )
         for depth, line in tree(lines)
@@ -166,6 +171,7 @@ def board_text(state: "BoardState") -> str:
         about = [str(line.get("agent", "")), line_words(line)]
         about += [f"{line['unread']} unread"] if line.get("unread") else []
         about += [plural(line["calls"], "call")] if line.get("calls") else []
+        about += [money(line["cost"])] if line.get("cost") else []
         told.append(f"{'  ' * (depth + 1)}{line['name']}  {' · '.join(filter(None, about))}")
     if not marks:
         return "\n".join([*told, NO_MAIL])

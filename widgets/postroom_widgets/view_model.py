@@ -252,6 +252,7 @@ class _Draft:
             "seconds": seconds_between(self.asked_at, at),
             "in": usage.get("input_tokens"),
             "out": usage.get("output_tokens"),
+            "cost": usage.get("cost"),
             "text": text,
             "more": more,
         }
@@ -373,6 +374,7 @@ class _Draft:
             "status": record.get("status", "ready"),
             "end": record.get("end_reason"),
             "tokens": usage.get("input_tokens", 0) + usage.get("output_tokens", 0),
+            "cost": usage.get("cost"),
             "parent": self.people[parent].name if parent in self.people else parent,
         }
         if self.head["status"] not in ("running", "waiting"):

@@ -35,7 +35,7 @@ class ViewState:
     session: SessionId
     head: Row
     """``name``, ``id``, ``agent``, ``model``, ``status``, ``turn``, ``unread``, ``calls``,
-    ``asks`` (calls that wait for a person), ``tokens``, ``end`` (why the last run ended), ``parent``, ``at`` (the last
+    ``asks`` (calls that wait for a person), ``tokens``, ``cost`` (in US dollars, as far as it is known), ``end`` (why the last run ended), ``parent``, ``at`` (the last
     event's time) and ``needs`` (what it is short of to run)."""
     rows: dict[str, Row] = field(default_factory=dict)
     """By key, the least recently changed first."""

@@ -7,6 +7,7 @@ import json
 from datetime import datetime
 from typing import Final
 
+from postroom_runtime.contracts.spending import money
 from postroom_widgets.view_rows import Row
 
 LAST_ROWS: Final = 50
@@ -112,7 +113,7 @@ def status_words(head: Row) -> str:
 
 
 def facts(head: Row) -> list[str]:
-    """Return the rest of a view's head: agent and model, unread, running calls, tokens."""
+    """Return the rest of a view's head: agent and model, unread, running calls, tokens, money."""
     # A script is often called as its agent is: once is enough.
     told = [" · ".join(dict.fromkeys(filter(None, (str(head["agent"]), head.get("model")))))]
     if head.get("unread"):
@@ -123,6 +124,8 @@ def facts(head: Row) -> list[str]:
         told.append(f"{head['asks']} waiting for you")
     if head.get("tokens"):
         told.append(f"{count(head['tokens'])} tokens")
+    if head.get("cost"):
+        told.append(money(head["cost"]))
     return told
 
 
@@ -220,11 +223,12 @@ def progress_words(progress: Row | None) -> str:
 
 
 def turn_facts(turn: Row) -> str:
-    """Return what a model turn took: ``12 s · 2.1k in · 318 out``."""
+    """Return what a model turn took: ``12 s · 2.1k in · 318 out · $0.017``."""
     if turn.get("live"):
         return "streaming" if turn.get("text") else "asked"
     told = [span(turn.get("seconds"))]
     told += [f"{count(turn[k])} {k}" for k in ("in", "out") if turn.get(k)]
+    told.append(money(turn.get("cost")))
     return " · ".join(part for part in told if part)
 
 

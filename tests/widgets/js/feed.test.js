@@ -105,6 +105,18 @@ test("unread mail stands under a divider that counts it (M-51)", () => {
   expect(el.querySelector("[role=status]").textContent).toBe("running · turn 2");
 });
 
+test("a turn and the header tell what they cost, where it is known", () => {
+  const el = view.open();
+  model.rows([turn(2, 1, { seconds: 9, in: 4000, out: 281, cost: 0.0174 }), turn(4, 2, { seconds: 9, in: 4000, out: 281 })], {
+    head: { ...HEAD, cost: 0.0174 },
+  });
+  expect(texts(el, ".turn-h .r")).toEqual(["9.0 s · 4.0k in · 281 out · $0.017", "9.0 s · 4.0k in · 281 out"]);
+  expect(texts(el, ".stats > span").slice(-2)).toEqual(["2.4k tokens", "$0.017"]);
+
+  model.rows([], { after: 2, upto: 3, head: HEAD });
+  expect(texts(el, ".stats > span").at(-1)).toBe("2.4k tokens");
+});
+
 test("a streaming turn grows by what is new, in the same element, and ends without a caret", () => {
   const el = view.open();
   model.rows([turn(2, 1, { live: true, text: "One. Two" })]);

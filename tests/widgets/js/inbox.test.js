@@ -315,6 +315,13 @@ test("a cap of the room is raised by its own size", () => {
   expect(model.of("raise")).toMatchObject([{ card: "e:coder:1" }]);
 });
 
+test("a cap of money is told and raised in dollars", () => {
+  show([notice(1, "budget", { acts: ["raise", "resume"], knob: "room.max_cost", limit: 0.5, used: 0.6125 })]);
+  expect(el.querySelector("[role=progressbar]").getAttribute("aria-label")).toBe("$0.61 of $0.50");
+  click("Allow $0.50 more");
+  expect(model.of("raise")).toMatchObject([{ card: "e:coder:1" }]);
+});
+
 test("standing permissions are listed and revoked in place", () => {
   const rule = { id: "pm-0001", tool: "deploy", where: "coder", reach: "this tool, this session", by: "view", at: NOW };
   show([asks(1)], { ...TOP, permissions: [rule] });

@@ -57,7 +57,21 @@ test("every session stands in the tree with its unread mail, calls and tokens", 
 
   expect(texts(el, ".tree .nm")).toEqual(["ann", "bob"]);
   const cells = [...el.querySelectorAll(".tree tbody tr")].map((row) => texts(row, "td:not(:first-child)"));
-  expect(cells).toEqual([["–", "–", "–"], ["2", "1", "1.2k"]]);
+  expect(cells.map((row) => row.slice(0, 3))).toEqual([["–", "–", "–"], ["2", "1", "1.2k"]]);
+});
+
+test("what sessions cost stands beside their tokens, and nowhere while nothing has a price", () => {
+  const { el, model } = open(small);
+  expect(el.querySelector(".tree").classList.contains("priced")).toBe(false);
+  expect(el.querySelector(".stats").textContent).not.toContain("$");
+
+  const head = { ...HEAD, cost: 1.5174 };
+  model.rows([line("bob", 1, { v: 101, agent: "writer", tokens: 1234, cost: 0.0174 })], { after: 100, upto: 101, head });
+
+  expect(el.querySelector(".tree").classList.contains("priced")).toBe(true);
+  const cells = [...el.querySelectorAll(".tree tbody tr")].map((row) => texts(row, "td:nth-child(n+4)"));
+  expect(cells).toEqual([["–", "–"], ["1.2k", "$0.017"]]);
+  expect(el.querySelector(".stats").textContent).toContain("$1.52");
 });
 
 test("every mark is one thing to go to, and says all there is to it", () => {

@@ -1,7 +1,7 @@
 // The cards of an inbox: what happened, on whose behalf, and what can be said to it, in place.
 
 import { argument, readEdits, WHY_NOT } from "./asking.js";
-import { chip, clock, h, icon, plural } from "./kit.js";
+import { chip, clock, h, icon, money, plural } from "./kit.js";
 
 const FACES = { approval: "shield", failed: "warn", budget: "gauge", notice: "bell" };
 const ALWAYS = {
@@ -43,13 +43,20 @@ export function evidence(row) {
   ];
 }
 
-function meter({ used, limit, knob = "" }) {
-  const unit = knob.endsWith("tokens") ? "tokens" : "requests";
+/** What a cap counts: an amount before its unit, and the unit; money says itself what it is. */
+function amounts(knob = "") {
+  if (knob.endsWith("cost")) return { number: (n) => money(n) || "$0", unit: "" };
+  const unit = knob.endsWith("tokens") ? " tokens" : " requests";
+  return { number: (n) => n.toLocaleString("en"), unit };
+}
+
+function meter({ used, limit, knob }) {
+  const { number, unit } = amounts(knob);
   const share = Math.min(100, Math.round((100 * used) / limit));
   const fill = h("i");
   fill.style.width = `${share}%`;
   const range = { "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": share };
-  const words = `${used.toLocaleString("en")} of ${limit.toLocaleString("en")} ${unit}`;
+  const words = `${number(used)} of ${number(limit)}${unit}`;
   return h(
     "div.row.meta.spent",
     {},
@@ -234,13 +241,13 @@ function remedies(view, row, order) {
   };
   const has = (act) => row.acts?.includes(act);
   const go = (op) => () => view.answer(row, op, { card: row.key });
-  const unit = row.knob?.endsWith("tokens") ? "tokens" : "requests";
+  const { number, unit } = amounts(row.knob);
   const remedy = () =>
     h(
       "div.acts",
       {},
       has("raise") &&
-        press("raise", `Allow ${row.limit.toLocaleString("en")} more ${unit}`, go("raise")),
+        press("raise", `Allow ${number(row.limit)} more${unit}`, go("raise")),
       has("resume") && press("resume", "Resume", go("resume")),
       has("open") && press("open", "Open session", () => open(form.open === "open" ? null : "open", "open")),
       press("discuss", "Discuss", go("discuss"), row.face === "notice" ? "" : ".bare"),

@@ -117,6 +117,14 @@ export function count(n) {
   return n < 999950 ? `${(n / 1000).toFixed(1)}k` : `${(n / 1e6).toFixed(1)}M`;
 }
 
+/** US dollars: `<$0.001`, `$0.017`, `$1.23`, `$1,234`; nothing for none, and where nobody knows. */
+export function money(dollars) {
+  if (!dollars || dollars < 0) return "";
+  if (dollars < 0.001) return "<$0.001";
+  if (dollars >= 999.995) return `$${dollars.toFixed(0).replace(/\B(?=(\d{3})+$)/g, ",")}`;
+  return `$${dollars.toFixed(dollars >= 0.0995 ? 2 : dollars >= 0.00995 ? 3 : 4)}`;
+}
+
 export function plural(n, one, many = `${one}s`) {
   return `${n} ${n === 1 ? one : many}`;
 }

@@ -1,7 +1,7 @@
 // One row of the feed as an element. The words are those of the saved view (wording.py).
 
 import { call } from "./calls.js";
-import { STATES, chip, clock, count, h, icon, jump, plural, running, say, span } from "./kit.js";
+import { STATES, chip, clock, count, h, icon, jump, money, plural, running, say, span } from "./kit.js";
 import { Prose } from "./prose.js";
 
 const REASONS = {
@@ -155,6 +155,7 @@ function turnFacts(row) {
     span(row.seconds),
     row.in && `${count(row.in)} in`,
     row.out && `${count(row.out)} out`,
+    money(row.cost),
   );
 }
 

@@ -3,7 +3,7 @@
 
 import { Composer } from "./composer.js";
 import { Feed } from "./feed.js";
-import { clock, count, h, icon, plural } from "./kit.js";
+import { clock, count, h, icon, money, plural } from "./kit.js";
 import { Shell, widgetOf } from "./shell.js";
 import { Store } from "./store.js";
 import { Strip } from "./strip.js";
@@ -118,6 +118,7 @@ class View extends Shell {
       ...(head.calls && !closed ? [number(head.calls, head.calls === 1 ? "call" : "calls")] : []),
       ...(head.asks && !closed ? [number(head.asks, "for you")] : []),
       ...(head.tokens ? [number(count(head.tokens), "tokens")] : []),
+      ...(head.cost ? [h("span", {}, h("b", {}, money(head.cost)))] : []),
     );
     this.stats.classList.toggle("bare", this.stats.childElementCount === 1);
     this.head.classList.toggle("saved", link === "saved");

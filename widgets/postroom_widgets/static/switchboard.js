@@ -4,7 +4,7 @@ import { Diagram } from "./diagram.js";
 import { keySigns } from "./drawing.js";
 import { Envelope } from "./envelope.js";
 import { file } from "./filing.js";
-import { button, count, h, icon } from "./kit.js";
+import { button, count, h, icon, money } from "./kit.js";
 import { Player } from "./player.js";
 import { Shell, widgetOf } from "./shell.js";
 import { Tree } from "./tree.js";
@@ -139,6 +139,7 @@ class Switchboard extends Shell {
       !closed && number(head.unread, "unread"),
       !closed && number(head.asks, "for you"),
       head.tokens > 0 && number(count(head.tokens), "tokens"),
+      head.cost > 0 && h("span", {}, h("b", {}, money(head.cost))),
     ];
     const sign = told.map((part) => part?.textContent ?? "").join("|");
     if (sign !== this.toldOf) this.stats.replaceChildren(...told.filter(Boolean));

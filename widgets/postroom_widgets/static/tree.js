@@ -1,6 +1,6 @@
-// The sessions of a room as a tree: what each is doing, its unread mail, running calls and tokens.
+// The sessions of a room as a tree: what each is doing, its unread mail, running calls, tokens and, where it is known, cost.
 
-import { count, h, icon, plural, settle } from "./kit.js";
+import { count, h, icon, money, plural, settle } from "./kit.js";
 
 /** What a session is doing, in a word or two; the same as in the saved view. */
 export function lineWords({ asks, needs, status }) {
@@ -33,7 +33,7 @@ export class Tree {
       h(
         "table",
         { "aria-label": "sessions" },
-        h("colgroup", {}, h("col"), h("col"), h("col"), h("col")),
+        h("colgroup", {}, [1, 2, 3, 4, 5].map(() => h("col"))),
         h(
           "thead",
           {},
@@ -44,6 +44,7 @@ export class Tree {
             sign("mail", "unread mail"),
             sign("tool", "running calls"),
             h("th", { scope: "col" }, "Tokens"),
+            h("th", { scope: "col" }, "Cost"),
           ),
         ),
         this.body,
@@ -60,6 +61,7 @@ export class Tree {
   draw(log, state) {
     Object.assign(this, { log, state });
     const closed = log.tree.filter(({ line }) => line.status === "closed").length;
+    this.root.classList.toggle("priced", log.tree.some(({ line }) => line.cost > 0));
     const open = log.tree.filter(({ line }) => this.withClosed || line.status !== "closed");
     const kept = new Map();
     for (const { line, depth } of open) {
@@ -92,7 +94,7 @@ export class Tree {
       const choose = () => this.choose(this.state.focus === line.id ? null : line.id);
       cell.button = saved ? null : h("button.s", { type: "button", onclick: choose });
       cell.place = cell.button ?? h("span.s");
-      cell.numbers = [h("td"), h("td"), h("td")];
+      cell.numbers = [h("td"), h("td"), h("td"), h("td")];
       row.replaceChildren(h("td", {}, cell.place), ...cell.numbers);
     }
     row.classList.toggle("over", line.status === "closed");
@@ -107,6 +109,7 @@ export class Tree {
       line.unread ? h("span.badge", {}, line.unread) : none(),
       line.calls || none(),
       line.tokens ? count(line.tokens) : none(),
+      money(line.cost) || none(),
     ];
     cell.numbers.forEach((td, i) => td.replaceChildren(shown[i]));
   }
