@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from typing import Any
 
 from postroom_runtime.contracts.approval import Approval
+from postroom_runtime.contracts.call import Call
 from postroom_runtime.contracts.envelope import Receipt
 from postroom_runtime.contracts.errors import PostroomError
 from postroom_runtime.contracts.event import LIVE_ONLY, Event
@@ -75,6 +76,7 @@ class FakeSession:
         self.status = SessionStatus.IDLE
         self.refusal: Exception | None = None
         self.undefined = False
+        self.made: list[Call] = []
         self.orders: list[tuple[str, ...]] = []
         self.sent: list[tuple[str, bool, str | None]] = []
         self.answer: Callable[[FakeSession, str], Coroutine[Any, Any, None]] | None = None
@@ -98,6 +100,9 @@ class FakeSession:
     def history(self, since: int = 0) -> list[Event]:
         told = self.story.events[: self._told]
         return [e for e in told if e.seq > since and e.kind not in LIVE_ONLY]
+
+    def calls(self) -> Sequence[Call]:
+        return self.made
 
     async def events(self, since: int | None = None) -> AsyncIterator[Event]:
         queue = asyncio.Queue[Event | None]()

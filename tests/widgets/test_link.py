@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from postroom_runtime.contracts.approval import Approval
+from postroom_runtime.contracts.call import Call, CallState, Progress
 from postroom_runtime.contracts.errors import AlreadyAnswered
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.testing import run_virtual
@@ -98,6 +99,28 @@ def test_what_happens_at_once_travels_in_one_message() -> None:
         assert len(front.rows()) == 30
 
     watched(main)
+
+
+def test_a_view_opened_while_a_call_runs_knows_what_it_reported_last() -> None:
+    """Reports are live only: who comes later would wait for the next one."""
+    story = Story()
+    story.mail("go")
+    story.run().heard().said("", {"id": "call_1", "tool": "tests", "arguments": {}})
+    story.started("call_1", "tests")
+    reports = (Progress(done=0, total=4), Progress(done=1, total=4, text="b.py"))
+
+    async def main(session: FakeSession, _: Feed) -> None:
+        about: dict[str, Any] = {
+            "id": "call_1",
+            "session": session.id,
+            "tool": "tests",
+            "arguments": {},
+        }
+        session.made = [Call(**about, state=CallState.RUNNING, progress=reports)]
+        row = Feed(session).state.rows["c:call_1"]
+        assert row["progress"] == {"done": 1, "total": 4, "text": "b.py"}
+
+    watched(main, story)
 
 
 def test_at_most_twenty_messages_a_second_however_much_happens() -> None:

@@ -6,12 +6,13 @@ What a reader writes is numbered by the reader, accepted once, and answered.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Coroutine
-from dataclasses import replace
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from postroom_runtime.contracts.errors import PostroomError
-from postroom_runtime.contracts.event import Event
+from postroom_runtime.contracts.event import Event, EventKind
 from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.ids import SessionId
 from postroom_widgets.edits import edited_call
@@ -47,8 +48,24 @@ class Feed(Hub):
         )
         self.ended = f"The room was closed, so this view is over. Open it, then run %watch {name}."
         super().__init__(name)
+        self._fold(self._reports())
 
     # ── Events in ──
+
+    def _reports(self) -> list[Event]:
+        """Return what running calls reported last: reports are stored nowhere, and told once."""
+        at, session = datetime.now(UTC), self.session
+        return [
+            Event(
+                kind=EventKind.TOOL_PROGRESS,
+                seq=self.state.seq,
+                session=session.id,
+                at=at,
+                data={"call": call.id, **asdict(call.progress[-1])},
+            )
+            for call in ([] if session.room.closed else session.calls())
+            if call.progress
+        ]
 
     def catch_up(self) -> ViewState:
         """Fold what is stored up to now, without waiting for the loop; return the state."""

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from typing import Any, Protocol
 
 from postroom_runtime.contracts.approval import Approval
+from postroom_runtime.contracts.call import Call
 from postroom_runtime.contracts.envelope import Receipt
 from postroom_runtime.contracts.event import Event
 from postroom_runtime.contracts.extra import Json
@@ -93,6 +94,10 @@ class Watched(Protocol):
 
     def history(self, since: int = 0) -> list[Event]:
         """Return its stored events after ``since``."""
+        ...
+
+    def calls(self) -> Sequence[Call]:
+        """Return its tool calls, with what they reported."""
         ...
 
     async def asend(
