@@ -92,7 +92,7 @@ def test_arrows_appear_while_a_cell_awaits(lab: Lab) -> None:
 
     board.mail("Please review this.").wait_for()
     board.mail("run_tests").wait_for()
-    board.mail("no such session").wait_for()
+    board.mail("no session nobody").wait_for()
     board.mail("All green.").wait_for()
     assert nb.busy(2)
     expect(board.root.locator(".tree .nm")).to_have_text(["lead", "rev"])

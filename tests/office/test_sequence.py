@@ -91,7 +91,7 @@ def test_a_room_with_everything_is_told_in_its_order() -> None:
             'coder → you   may deploy(target="staging") run? [approval, ap-0001]',
             "you → coder   denied deploy: not on a Friday [approval, ap-0001]",
             "rev           run_tests completed: 231 passed, 2 failed [result, m-0012]",
-            "rev           refused: no such session [refused, call_0011]",
+            "rev           refused: no session nobody [refused, call_0011]",
             "coder         failed: ValueError: cannot digest this",
             "you → docs    pause [control, m-0018]",
             "you → docs    Shorter, two lines. [m-001c, not read yet]",

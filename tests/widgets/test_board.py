@@ -359,6 +359,18 @@ def test_a_tree_lists_children_below_their_parents() -> None:
     ]
 
 
+def test_a_saved_tree_is_indented_by_spaces_that_html_keeps() -> None:
+    async def main(room: Room, front: Front) -> None:
+        spawned(room, "bob", parent=spawned(room, "ann"))
+        html = board_html(front.feed.catch_up())
+        assert (
+            ">\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}bob<" in html
+        )
+        assert ">ann<" in html
+
+    watched(main)
+
+
 def test_what_a_session_needs_comes_before_what_it_does() -> None:
     assert line_words({"status": "idle", "asks": 1}) == "needs you"
     assert line_words({"status": "ready", "needs": "ready (needs agent x)"}) == (

@@ -31,6 +31,10 @@ def line_words(line: Row) -> str:
     return "needs you" if status in ("idle", "waiting") and line.get("asks") else status
 
 
+_INDENT: Final = "\N{NO-BREAK SPACE}" * 4
+"""A space that HTML does not fold away."""
+
+
 def kind_words(mark: Row) -> str:
     """Return what kind of thing happened: ``interrupt, m-0003, 2 hops, not read yet``."""
     told = [] if mark["what"] in ("mail", "spawn", "close", "failed") else [mark["what"]]
@@ -122,7 +126,7 @@ def _sessions(lines: list[Row]) -> str:
     body = "".join(
         _row(
             [
-                " " * 4 * depth + line["name"],
+                _INDENT * depth + line["name"],
                 line.get("agent", ""),
                 line_words(line),
                 str(line.get("unread", "")),

@@ -52,7 +52,7 @@ KINDS: Final = (
 _SEND: Final = "send-message"
 
 _REFUSALS: Final = (
-    ("no session", "no such session"),
+    ("no session", "no session {to}"),
     ("is closed", "session closed"),
     ("may not write", "not permitted"),
     ("hops", "too many hops"),
@@ -306,7 +306,7 @@ class DiagramReader(GrowingDiagram):
             (line.id for line in reversed(self.lines.values()) if to in (line.id, line.name)),
             call.session,
         )
-        found = next((short for start, short in _REFUSALS if start in why), "")
+        found = next((short for start, short in _REFUSALS if start in why), "").format(to=to)
         said = str(call.arguments.get("text", ""))
         self.add(
             row,
