@@ -150,6 +150,10 @@ class FakeHost:
     def live(self, kind: EventKind, **data: Any) -> None:
         self.lived.append((kind, data))
 
+    @property
+    def closed(self) -> bool:
+        return False
+
     def spending(self) -> Cap | None:
         usage = self.state.record.usage + self.state.unbooked
         return reached(usage, caps_of(self.agent))

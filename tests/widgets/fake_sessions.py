@@ -3,15 +3,17 @@
 import asyncio
 import contextvars
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from postroom_runtime.contracts.approval import Approval
 from postroom_runtime.contracts.call import Call
 from postroom_runtime.contracts.envelope import Receipt
-from postroom_runtime.contracts.errors import PostroomError
+from postroom_runtime.contracts.errors import PostroomError, UnknownRecipient
 from postroom_runtime.contracts.event import LIVE_ONLY, Event
 from postroom_runtime.contracts.session_record import SessionRecord, SessionStatus
+from postroom_widgets.session_view import SessionView
 from widgets.story import PEOPLE, Story
 
 
@@ -32,6 +34,11 @@ class FakeRoom:
 
     def __init__(self, name: str = "lab") -> None:
         self.answers: list[tuple[str, ...]] = []
+        self.records = dict(PEOPLE)
+        self.members: list[FakeSession] = []
+        self.reads: dict[str, dict[int, int]] = {}
+        self.looks: list[tuple[str, list[int]]] = []
+        self.listeners: list[Callable[[str], None]] = []
         self.asked: list[Approval] = []
         self.too_late: Exception | None = None
         self.name, self.tasks, self.closed = name, set[asyncio.Task[Any]](), False
@@ -63,7 +70,30 @@ class FakeRoom:
         self.answers.append(said)
 
     def people(self) -> Mapping[str, SessionRecord]:
-        return PEOPLE
+        return self.records
+
+    def turns_reading(self, reader: str, letters: Collection[int]) -> Mapping[int, int]:
+        self.looks.append((reader, sorted(letters)))
+        turns = self.reads.get(reader, {})
+        return {seq: turns[seq] for seq in letters if seq in turns}
+
+    def hear_sessions(self, heard: Callable[[str], None]) -> Callable[[], None]:
+        self.listeners.append(heard)
+        return lambda: self.listeners.remove(heard)
+
+    def reads_mail(self, reader: str, upto: int, turn: int | None = None, **more: Any) -> None:
+        """Let another session read its mail, in a turn or in none."""
+        self.records[reader] = replace(self.records[reader], cursor=upto, **more)
+        if turn is not None:
+            self.reads.setdefault(reader, {})[upto] = turn
+        for heard in tuple(self.listeners):
+            heard(reader)
+
+    def session(self, key: str, *, closed: bool = False) -> "FakeSession":
+        for session in self.members:
+            if key in (session.id, session.name):
+                return session
+        raise UnknownRecipient(key, [session.name for session in self.members])
 
 
 class FakeSession:
@@ -73,6 +103,7 @@ class FakeSession:
 
     def __init__(self, story: Story | None = None, room: FakeRoom | None = None) -> None:
         self.story, self.room = story or Story(), room or FakeRoom()
+        self.room.members.append(self)
         self.status = SessionStatus.IDLE
         self.refusal: Exception | None = None
         self.undefined = False
@@ -139,6 +170,9 @@ class FakeSession:
         async with self._one_run:
             assert self.answer is not None
             await self.answer(self, text)
+
+    def view(self) -> SessionView:
+        return SessionView(self)
 
     def stop(self) -> None:
         self.orders.append(("stop",))

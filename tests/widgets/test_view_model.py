@@ -112,7 +112,12 @@ def test_mail_of_another_session_says_who_it_is_and_is_answered_by_a_letter_to_i
         "state": "answered",
         "answered": 2,
     }
-    assert row(state, "c:call_0001")["sent"] == {"mail": "m-0009", "to": "s-0003", "name": "coder"}
+    assert row(state, "c:call_0001")["sent"] == {
+        "mail": "m-0009",
+        "to": "s-0003",
+        "name": "coder",
+        "seq": 4,
+    }
 
 
 def test_the_parent_is_called_parent_and_a_stranger_nothing() -> None:

@@ -21,6 +21,8 @@ def node(script: str) -> Any:
     code = f"""
       import * as kit from "{STATIC.as_uri()}/kit.js";
       import {{ statusWords }} from "{STATIC.as_uri()}/session.js";
+      import {{ endWords, streamedWords }} from "{STATIC.as_uri()}/rows.js";
+      import {{ sentReceipt }} from "{STATIC.as_uri()}/calls.js";
       import {{ proseParts }} from "{STATIC.as_uri()}/prose.js";
       console.log(JSON.stringify({script}));
     """
@@ -38,7 +40,7 @@ def table(name: str) -> dict[str, str]:
     source = "".join((STATIC / f"{file}.js").read_text("utf-8") for file in ("kit", "rows"))
     found = re.search(rf"const {name} = \{{(.*?)\n\}};", source, re.DOTALL)
     assert found, name
-    return dict(re.findall(r'(\w+): "([^"]*)"', found[1]))
+    return dict(re.findall(r'"?([\w.]+)"?: "([^"]*)"', found[1]))
 
 
 @pytest.mark.parametrize(
@@ -47,6 +49,7 @@ def table(name: str) -> dict[str, str]:
         ("STATES", wording.CALL_STATES),
         ("REASONS", wording.END_REASONS),
         ("MARKS", wording.MARKS),
+        ("CAPS", wording.CAPS),
     ],
 )
 def test_both_have_the_same_words(name: str, words: dict[str, str]) -> None:
@@ -114,6 +117,68 @@ def test_the_status_reads_the_same() -> None:
     ]
 
     assert node(f"{json.dumps(heads)}.map(statusWords)") == [wording.status_words(h) for h in heads]
+
+
+ENDS: list[dict[str, Any]] = [
+    {"reason": "answer", "rounds": 3, "allowed": 10, "seconds": 48},
+    {"reason": "answer", "rounds": 1, "allowed": 1},
+    {"reason": "answer", "rounds": 5, "allowed": 13, "extended": 1},
+    {"reason": "answer", "rounds": 24, "allowed": 30, "extended": 2},
+    {"reason": "budget", "rounds": 11, "allowed": 10, "seconds": 3.2},
+    {"reason": "answer", "rounds": 2},
+    {"reason": "no_reply"},
+    {"reason": "stopped", "rounds": 2, "allowed": 10},
+    {"reason": "paused", "rounds": 2, "allowed": 10},
+    {"reason": "failed", "rounds": 2, "allowed": 10, "seconds": 1},
+    {"reason": "closed"},
+    {"reason": "interrupted"},
+    {"reason": "capped"},
+    {"reason": "capped", "cap": "max_tokens", "rounds": 4, "allowed": 10},
+    {"reason": "capped", "cap": "of a newer Postroom"},
+    {"reason": "unheard of"},
+]
+
+
+def test_an_end_says_how_many_rounds_of_how_many_it_took_alike_in_both() -> None:
+    """A-24, A-26."""
+    saved = [wording.end_words(end) for end in ENDS]
+    assert node(f"{json.dumps(ENDS)}.map(endWords)") == [list(words) for words in saved]
+    assert saved[0] == ("Run ended", "final answer · 3 of 10 rounds · 48 s")
+    assert saved[2] == ("Run ended", "final answer · 5 of 13 rounds, extended once")
+    assert saved[4] == (
+        "Run ended",
+        "budget of rounds · 10 of 10 rounds and a last answer · 3.2 s",
+    )
+    assert saved[7] == ("Run ended", "stopped by you · 2 of 10 rounds")
+    assert saved[8] == ("Run paused", "2 of 10 rounds")
+    assert saved[13] == ("Run ended", "budget of tokens · 4 of 10 rounds")
+
+
+def test_a_turn_that_streams_says_how_much_is_there_alike_in_both() -> None:
+    turns: list[dict[str, Any]] = [
+        {},
+        {"text": ""},
+        {"text": "a"},
+        {"text": "grün 🌱"},
+        {"text": "x" * 1200, "more": 300},
+    ]
+    saved = [wording.streamed_words(turn) for turn in turns]
+    assert node(f"{json.dumps(turns)}.map(streamedWords)") == saved
+    assert saved[1:4] == ["asked", "streaming · 1 character", "streaming · 6 characters"]
+    assert saved[4] == "streaming · 1,500 characters"
+
+
+def test_a_letter_that_was_sent_says_how_far_it_got_alike_in_both() -> None:
+    sent: list[dict[str, Any]] = [
+        {},
+        {"seq": 4},
+        {"seq": 4, "read": True, "turn": 2},
+        {"seq": 4, "read": True},
+        {"seq": 4, "left": True},
+    ]
+    saved = [wording.sent_receipt(letter) for letter in sent]
+    assert node(f"{json.dumps(sent)}.map(sentReceipt)") == saved
+    assert saved[2] == "delivered in its turn 2"
 
 
 TEXTS = [

@@ -13,6 +13,7 @@ from postroom_widgets.hub import Hub
 from postroom_widgets.reader import Message
 from postroom_widgets.view_rows import Row, lean
 from postroom_widgets.view_state import RowTable, changed_after
+from postroom_widgets.watched import Watched
 
 if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
@@ -170,6 +171,10 @@ class BoardFeed(Hub):
             await asyncio.get_running_loop().create_future()
         finally:
             stop()
+
+    def named(self, key: str) -> Watched:
+        """Return a session of the room, a closed one too."""
+        return self.room.session(key, closed=True)
 
     @property
     def busy(self) -> bool:

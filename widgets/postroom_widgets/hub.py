@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from postroom_runtime.contracts.errors import PostroomError
 from postroom_widgets.reader import BATCH_SECONDS, Message, Reader, Told
+from postroom_widgets.watched import Watched
 
 BEAT_SECONDS: Final = 1.0
 """While something runs, its views hear at least this often that the loop is alive."""
@@ -61,6 +62,14 @@ class Hub(ABC):
     @abstractmethod
     def fold(self) -> Told:
         """Fold what was heard; return the state."""
+
+    @abstractmethod
+    def named(self, key: str) -> Watched:
+        """Return the session called ``key``, a closed one too.
+
+        Raises:
+            PostroomError: There is none.
+        """
 
     @abstractmethod
     async def listen(self) -> None:

@@ -18,6 +18,7 @@ from postroom_widgets.inbox_model import REACH
 from postroom_widgets.inbox_state import InboxState
 from postroom_widgets.reader import Message, Reader
 from postroom_widgets.view_rows import Row
+from postroom_widgets.watched import Watched
 
 if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
@@ -97,6 +98,10 @@ class InboxFeed(Hub):
     def _news(self) -> None:
         self._heard = True
         self.soon()
+
+    def named(self, key: str) -> Watched:
+        """Return a session of the room, a closed one too."""
+        return self.room.session(key, closed=True)
 
     @property
     def busy(self) -> bool:

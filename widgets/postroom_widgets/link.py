@@ -5,7 +5,7 @@ What a reader writes is numbered by the reader, accepted once, and answered.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -19,6 +19,7 @@ from postroom_widgets.edits import edited_call
 from postroom_widgets.hub import Hub
 from postroom_widgets.reader import Message, Reader
 from postroom_widgets.view_children import with_children
+from postroom_widgets.view_letters import awaited, with_letters
 from postroom_widgets.view_model import fold
 from postroom_widgets.view_rows import lean
 from postroom_widgets.view_state import ViewState, opened
@@ -42,6 +43,11 @@ class Feed(Hub):
         )
         self._answers: OrderedDict[str, Message | None] = OrderedDict()
         self._new: list[Event] = []
+        self._listening = False
+        self._awaited: frozenset[SessionId] = frozenset()
+        """Sessions that have a letter of this one to read."""
+        self._stop_hearing: Callable[[], None] | None = None
+        """Ends the hearing of their records."""
         name = session.name
         self.broken = (
             f"This view of {name} broke; the kernel's log says why. Run %watch {name} again."
@@ -77,12 +83,15 @@ class Feed(Hub):
         """Fold what was heard; return the state."""
         events, self._new = self._new, []
         self._fold(events)
+        self._follow_letters()
         return self.state
 
     def _fold(self, events: list[Event]) -> None:
         people = self.session.room.people()
         state = fold(self.state, events, people) if events else self.state
         state = with_children(state, people)
+        if not self.session.room.closed:
+            state = with_letters(state, people, self.session.room.turns_reading)
         # Records are stored after the fact; the session itself knows what it does now.
         status, words = str(self.session.status), self.session.status_words()
         needs = words if words != status else None
@@ -91,10 +100,33 @@ class Feed(Hub):
         self.state = state if head == state.head else replace(state, head=head)
 
     async def listen(self) -> None:
-        """Hear the session's events."""
-        async for event in self.session.events(self.state.seq):
-            self._new.append(event)
-            self.soon()
+        """Hear the session's events, and who reads the letters it sent."""
+        self._listening = True
+        try:
+            self._follow_letters()
+            async for event in self.session.events(self.state.seq):
+                self._new.append(event)
+                self.soon()
+        finally:
+            self._listening = False
+            self._follow_letters()
+
+    def _follow_letters(self) -> None:
+        """Hear of the other sessions as long as one has a letter to read, and no longer."""
+        self._awaited = awaited(self.state) if self._listening else frozenset()
+        if self._awaited and self._stop_hearing is None:
+            self._stop_hearing = self.session.room.hear_sessions(self._stored)
+        elif not self._awaited and self._stop_hearing is not None:
+            self._stop_hearing()
+            self._stop_hearing = None
+
+    def _stored(self, session: SessionId) -> None:
+        if session in self._awaited:
+            self.session.room.hop(self.soon)
+
+    def named(self, key: str) -> Watched:
+        """Return a session of the room, a closed one too."""
+        return self.session.room.session(key, closed=True)
 
     @property
     def busy(self) -> bool:

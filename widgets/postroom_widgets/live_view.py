@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 from weakref import WeakSet
 
+from postroom_runtime.contracts.errors import PostroomError
 from postroom_runtime.contracts.extra import Json
+from postroom_runtime.contracts.ids import SessionId
 from postroom_widgets.assets import script, sheet
 from postroom_widgets.hub import Hub
 from postroom_widgets.kept import kept
@@ -16,6 +18,15 @@ from postroom_widgets.view_rows import Row
 WIDGET_VIEW: Final = "application/vnd.jupyter.widget-view+json"
 KEEP_SECONDS: Final = 2.0
 """At most so often what a saved notebook keeps follows a session that comes to rest."""
+
+class _Opened:
+    """The view of a session that was opened from another view."""
+
+    def __init__(self, view: Any) -> None:
+        self.view = view
+        self.places = 0
+        """In how many places of the front end it is. One that a reload forgot counts on."""
+
 
 _views: "WeakSet[LiveView]" = WeakSet()
 
@@ -65,6 +76,7 @@ class LiveView:
         # Through the other base: AnyWidget's own __init__, which opens the comm.
         super().__init__(model_id=self._key, snapshot=self._short())  # type: ignore[call-arg]
         self._reader = Reader(self._post, window)
+        self._opened: dict[SessionId, _Opened] = {}
         self._hub.on_rest.append(self._save)
         self.on_msg(self._on_msg)  # type: ignore[attr-defined]
         self._hop(self._hub.join, self._reader)
@@ -124,6 +136,9 @@ class LiveView:
             if self._keeping is not None:
                 self._keeping.cancel()
             self._hop(self._hub.leave, self._reader)
+            for opened in self._opened.values():
+                opened.view.close()
+            self._opened.clear()
         super().close()  # type: ignore[misc]
 
     def _short(self) -> Row:
@@ -144,7 +159,40 @@ class LiveView:
     def _on_msg(self, _: object, content: Json, __: object) -> None:
         # This may be another thread, with a loop of its own. Mail is accepted on the room's.
         if isinstance(content, Mapping):
-            self._hop(self._hub.receive, self._reader, content)
+            self._hop(self._take, content)
+
+    # ── Sessions opened from it ──
+
+    def _take(self, message: Message) -> None:
+        match message.get("op"):
+            case "open":
+                self._post({"id": message.get("id"), **self._open(str(message.get("session")))})
+            case "shut":
+                self._shut(str(message.get("session")))
+            case _:
+                self._hub.receive(self._reader, message)
+
+    def _open(self, key: str) -> Message:
+        """Make a view of a session for a place below this one; say under which model it is."""
+        try:
+            session = self._hub.named(key)
+            if session.id not in self._opened:
+                self._opened[session.id] = _Opened(session.view())
+        except PostroomError as error:
+            return {"op": "refused", "words": str(error)}
+        opened = self._opened[session.id]
+        opened.places += 1
+        return {"op": "ack", "view": opened.view.model_id}
+
+    def _shut(self, id: SessionId) -> None:
+        """Let go of a place; the last one ends the view in it."""
+        opened = self._opened.get(id)
+        if opened is None:
+            return
+        opened.places -= 1
+        if opened.places <= 0:
+            del self._opened[id]
+            opened.view.close()
 
 
 _built: "dict[type[LiveView], type[LiveView]]" = {}

@@ -63,6 +63,7 @@ class _Draft:
         self.head, self.queued = dict(state.head), dict(state.queued)
         self.mail, self.ended = dict(state.mail), dict(state.ended)
         self.open_calls, self.asking = set(state.open_calls), set(state.asking)
+        self.letters = set(state.letters)
         self.slot_calls = state.slot_calls
         self.seq, self.slot, self.asked_at = state.seq, state.slot, state.asked_at
         self.live, self.run = state.live, state.run
@@ -88,6 +89,7 @@ class _Draft:
             mail=self.mail,
             open_calls=frozenset(self.open_calls),
             asking=frozenset(self.asking),
+            letters=frozenset(self.letters),
             ended=self.ended,
         )
 
@@ -237,8 +239,9 @@ class _Draft:
     def streamed(self, at: str, piece: str) -> None:
         if not self.live:
             self.stream(int(self.head.get("turn", 1)), at)
-        text, more = clipped(self.table.get(self.live).get("text", "") + piece)
-        self.table.put(self.live, {"text": text, "more": more})
+        now = self.table.get(self.live)
+        text, more = clipped(now.get("text", "") + piece)
+        self.table.put(self.live, {"text": text, "more": now.get("more", 0) + more})
 
     def said(self, at: str, turn: Mapping[str, Json]) -> None:
         """Take a model turn: its words, and the calls it made."""
@@ -299,6 +302,8 @@ class _Draft:
         if row.get("tool") == SEND_TOOL and fields["state"] == "completed":
             args = row.get("args", {})
             fields |= sent_fields(args, call.get("result"), self.people)
+            if fields.get("sent", {}).get("seq"):
+                self.letters.add(key)
             about = self.mail.get(str(args.get("in_reply_to", "")))
             if about:
                 by = fields.get("sent", {}).get("mail")
@@ -339,8 +344,8 @@ class _Draft:
             "kind": "end",
             "o": [self.seq, _MARK],
             "at": at,
-            "reason": reason,
-            "rounds": data.get("rounds"),
+            "reason": "closed" if data.get("closing") else reason,
+            **{name: data.get(name) for name in ("rounds", "allowed", "extended", "cap")},
             "seconds": seconds_between(self.run.at, at),
         }
         self.table.put(f"e:{self.seq}", fields)

@@ -196,7 +196,7 @@ def decision_words(approval: Mapping[str, Json]) -> str:
 
 
 def sent_fields(arguments: Mapping[str, Json], result: Json, people: People) -> Row:
-    """Return what became of a ``send-message``: the new mail's id and whose mailbox it is in."""
+    """Return what became of a ``send-message``: the new mail's id, and its place in whose mailbox."""
     receipt = result
     if isinstance(result, str):
         try:
@@ -206,7 +206,8 @@ def sent_fields(arguments: Mapping[str, Json], result: Json, people: People) -> 
     if not isinstance(receipt, Mapping):
         return {}
     to = str(receipt.get("session") or arguments.get("to", ""))
-    return {"sent": lean({"mail": receipt.get("id"), "to": to, "name": name_of(to, people)})}
+    mail, seq = receipt.get("id"), receipt.get("seq")
+    return {"sent": lean({"mail": mail, "to": to, "name": name_of(to, people), "seq": seq})}
 
 
 def told(content: str) -> Json:

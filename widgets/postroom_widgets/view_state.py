@@ -60,6 +60,8 @@ class ViewState:
     """Keys of calls that have not ended and do not wait for a person."""
     asking: frozenset[str] = frozenset()
     """Keys of calls that wait for a person."""
+    letters: frozenset[str] = frozenset()
+    """Keys of calls that sent a letter which is not known to be read."""
     ended: Mapping[str, Json] = field(default_factory=dict)
     """Mail of calls that ended while attached, by call: their result is in the call's row."""
 

@@ -1,7 +1,7 @@
 """What the views need of a session and its room; the office has it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 from postroom_runtime.contracts.approval import Approval
@@ -48,6 +48,18 @@ class WatchedRoom(Protocol):
 
     def people(self) -> Mapping[SessionId, SessionRecord]:
         """Return the records of the room's sessions."""
+        ...
+
+    def turns_reading(self, reader: SessionId, letters: Collection[int]) -> Mapping[int, int]:
+        """Return in which of its turns a session read its mail, by ``seq``."""
+        ...
+
+    def hear_sessions(self, heard: Callable[[SessionId], None]) -> Callable[[], None]:
+        """Call ``heard`` with each session whose record is stored, in any thread; return a stop."""
+        ...
+
+    def session(self, key: str, *, closed: bool = False) -> "Watched":
+        """Return the session called ``key``, a closed one only if asked for; else raise."""
         ...
 
 
@@ -98,6 +110,10 @@ class Watched(Protocol):
 
     def calls(self) -> Sequence[Call]:
         """Return its tool calls, with what they reported."""
+        ...
+
+    def view(self) -> Any:
+        """Return a live view of it."""
         ...
 
     async def asend(

@@ -34,13 +34,22 @@ END_REASONS: Final = {
     "answer": "final answer",
     "budget": "budget of rounds",
     "no_reply": "nothing to say",
-    "stopped": "stopped",
+    "stopped": "stopped by you",
     "paused": "paused",
     "failed": "failed",
-    "closed": "closed",
+    "closed": "session closed",
     "capped": "cap reached",
     "interrupted": "the kernel ended",
 }
+
+CAPS: Final = {
+    "max_autonomous_rounds": "budget of rounds without a word from you",
+    "max_requests": "budget of requests",
+    "max_tokens": "budget of tokens",
+    "room.max_requests": "budget of requests of the room",
+    "room.max_tokens": "budget of tokens of the room",
+}
+"""Why a run was capped, by the knob that did it."""
 
 MARKS: Final = {
     "final_answer": "Rounds used up: a last answer, without tools",
@@ -188,7 +197,8 @@ def call_state(call: Row) -> str:
 def call_note(call: Row) -> str:
     """Return what a call's second line says; '' when it has none."""
     if sent := call.get("sent"):
-        return f"{sent.get('mail', 'mail')} to {sent.get('name', sent.get('to', ''))}"
+        to = f"{sent.get('mail', 'mail')} to {sent.get('name', sent.get('to', ''))}"
+        return " · ".join(filter(None, [to, sent_receipt(sent)]))
     told = []
     if call["state"] == "deferred":
         how = f" %approve {call['approval']}" if call.get("approval") else ""
@@ -204,6 +214,17 @@ def call_note(call: Row) -> str:
     if child := call.get("child"):
         told.append(f"{child['name']} child · {child_command(call)}")
     return " · ".join(filter(None, [*told, progress_words(call.get("progress"))]))
+
+
+def sent_receipt(sent: Row) -> str:
+    """Return how far a letter got that a call sent: ``delivered in its turn 2``."""
+    if sent.get("turn"):
+        return f"delivered in its turn {sent['turn']}"
+    if sent.get("read"):
+        return "delivered"
+    if sent.get("left"):
+        return "closed before it was read"
+    return "queued, not delivered yet" if sent.get("seq") else ""
 
 
 def child_command(call: Row) -> str:
@@ -225,24 +246,45 @@ def progress_words(progress: Row | None) -> str:
 def turn_facts(turn: Row) -> str:
     """Return what a model turn took: ``12 s · 2.1k in · 318 out · $0.017``."""
     if turn.get("live"):
-        return "streaming" if turn.get("text") else "asked"
+        return streamed_words(turn)
     told = [span(turn.get("seconds"))]
     told += [f"{count(turn[k])} {k}" for k in ("in", "out") if turn.get(k)]
     told.append(money(turn.get("cost")))
     return " · ".join(part for part in told if part)
 
 
+def streamed_words(turn: Row) -> str:
+    """Return how much of a turn is there: ``streaming · 240 characters``.
+
+    How many tokens they are is told when the turn is whole; until then only this is known.
+    """
+    letters = len(turn.get("text", "")) + turn.get("more", 0)
+    if not letters:
+        return "asked"
+    return f"streaming · {letters:,} character{'' if letters == 1 else 's'}"
+
+
+def rounds_words(end: Row) -> str:
+    """Return how many rounds of how many a run took: ``5 of 13 rounds, extended once``."""
+    rounds, allowed, extended = (end.get(k, 0) for k in ("rounds", "allowed", "extended"))
+    if not rounds or not allowed:
+        return plural(rounds, "round") if rounds else ""
+    told = f"{min(rounds, allowed)} of {plural(allowed, 'round')}"
+    if extended:
+        told += ", extended " + ("once" if extended == 1 else f"{extended} times")
+    # The model is asked once more when its rounds are used up.
+    return told + (" and a last answer" if rounds > allowed else "")
+
+
 def end_words(end: Row) -> tuple[str, str]:
     """Return how a run ended: the head of the line, and the rest of it."""
     reason = str(end.get("reason", ""))
-    told = [END_REASONS.get(reason, reason)] if reason != "failed" else []
-    if end.get("rounds"):
-        told.append(plural(end["rounds"], "round"))
-    told.append(span(end.get("seconds")))
+    told = [CAPS.get(str(end.get("cap")), END_REASONS.get(reason, reason))]
+    told += [rounds_words(end), span(end.get("seconds"))]
     head = (
         "Run failed" if reason == "failed" else "Run paused" if reason == "paused" else "Run ended"
     )
-    rest = [part for part in told if part and part != "paused"]
+    rest = [part for part in told if part and part not in ("paused", "failed")]
     return head, " · ".join(rest)
 
 

@@ -19,7 +19,9 @@ class EventKind(StrEnum):
     RUN_STARTED = "run.started"
     """``turn``: index of the first user turn."""
     RUN_STOPPED = "run.stopped"
-    """``reason``: an EndReason; ``rounds``: model turns it took."""
+    """``reason``: an EndReason; ``rounds``: model turns it took; ``allowed``: how many it might have
+    taken, with what a word from its owner gave it anew ``extended`` times; ``cap``: the knob that
+    capped it; ``closing``: its session is being closed."""
     SESSION_UPDATED = "session.updated"
     """``turn``: a turn as JSON, or ``session``: the session record as JSON."""
     SESSION_FAILED = "session.failed"

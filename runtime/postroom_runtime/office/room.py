@@ -36,6 +36,7 @@ from postroom_runtime.office.groups import GroupVerbs
 from postroom_runtime.office.home import Home
 from postroom_runtime.office.housing import Housing
 from postroom_runtime.office.inbox_verbs import InboxVerbs
+from postroom_runtime.office.letter_verbs import LetterVerbs
 from postroom_runtime.office.lineage import Lineage
 from postroom_runtime.office.numbers import Signatures
 from postroom_runtime.office.picture_verbs import PictureVerbs
@@ -69,6 +70,7 @@ class Room(
     WatchVerbs,
     TimerVerbs,
     SpendingVerbs,
+    LetterVerbs,
 ):
     """A user's post office. Made by ``pr.open``; the notebook's own is ``pr.room()``.
 

@@ -30,6 +30,11 @@ class Budget:
         """Whether no further model turn is left."""
         return self.rounds - self.base >= self.limit
 
+    @property
+    def allowed(self) -> int:
+        """Model turns this run may take in all, as its extensions stand."""
+        return self.base + self.limit
+
     def took_round(self) -> "Budget":
         """Return the budget after one more model turn."""
         return replace(self, rounds=self.rounds + 1)

@@ -28,16 +28,33 @@ class Ending:
         self._host, self._asking, self._budget = host, asking, budget
 
     async def end(
-        self, reason: EndReason, status: SessionStatus, *rows: Record, **changes: Any
+        self,
+        reason: EndReason,
+        status: SessionStatus,
+        *rows: Record,
+        cap: str | None = None,
+        **changes: Any,
     ) -> None:
-        """Store the end, with the last rows and changes of the record in the same transaction."""
-        state = self._host.state
+        """Store the end, with the last rows and changes of the record in the same transaction.
+
+        Args:
+            reason: Why it ends.
+            status: What the session does now.
+            rows: Stored with it.
+            cap: The knob that capped it.
+            changes: Of the session's record.
+        """
+        state, budget = self._host.state, self._budget()
         turns = sum(isinstance(row, Turn) for row in rows)
         changes.setdefault("usage", state.record.usage + self._asking.owed)
         stopped = state.event(
             EventKind.RUN_STOPPED,
             reason=reason,
-            rounds=self._budget().rounds,
+            rounds=budget.rounds,
+            allowed=budget.allowed,
+            **({"extended": budget.extensions} if budget.extensions else {}),
+            **({"cap": cap} if cap else {}),
+            **({"closing": True} if self._host.closed else {}),
             turn=state.record.turns + turns,
         )
         await state.commit(*rows, stopped, status=status, end_reason=reason, **changes)
@@ -66,7 +83,7 @@ class Ending:
         """Stop a session that took too many rounds with no word from its owner."""
         record = self._host.state.record
         limit = self._host.definition().max_autonomous_rounds
-        await self._capped()
+        await self._capped("max_autonomous_rounds")
         self._host.report(
             "budget",
             f"{record.name} took {record.rounds_since_human} rounds with no word from you and was "
@@ -78,7 +95,7 @@ class Ending:
     async def by_spending(self, cap: Cap) -> None:
         """Stop a session that has spent all it, or its room, may."""
         record = self._host.state.record
-        await self._capped()
+        await self._capped(cap.called)
         self._host.report(
             "budget",
             f"{cap.words(record.name, record.agent)}. What it has not read waits.",
@@ -89,12 +106,12 @@ class Ending:
             knob=cap.called,
         )
 
-    async def _capped(self) -> None:
+    async def _capped(self, cap: str) -> None:
         """End it with what is unread still unread, and none of that a reason to try again."""
         state = self._host.state
         last = state.unread()[-1:]
         waterline = last[0].seq if last else state.record.cursor
-        await self.end(EndReason.CAPPED, SessionStatus.CAPPED, waterline=waterline)
+        await self.end(EndReason.CAPPED, SessionStatus.CAPPED, cap=cap, waterline=waterline)
 
     async def by_failure(self, error: BaseException, trace: str) -> None:
         """Cancel what runs, and tell the owner and the parent what went wrong."""

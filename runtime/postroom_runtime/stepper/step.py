@@ -39,6 +39,11 @@ class Host(Protocol):
         ...
 
     @property
+    def closed(self) -> bool:
+        """Whether it was closed, or is about to be."""
+        ...
+
+    @property
     def bell(self) -> Bell:
         """Rung after each change of the session."""
         ...

@@ -184,6 +184,16 @@ test.each([
     "m-1c08 to coder",
   ],
   [
+    {
+      state: "completed",
+      tool: "send-message",
+      sent: { mail: "m-1c08", to: "s-0003", name: "coder", seq: 4, read: true, turn: 2 },
+    },
+    "sent",
+    undefined,
+    "m-1c08 to coder · delivered in its turn 2",
+  ],
+  [
     { state: "failed", tool: "send-message", error: "rev may not write to x, its peer" },
     "failed",
     "bad",
@@ -279,7 +289,7 @@ test("marks and ends say what happened", () => {
     },
     { key: "x:2", v: 2, o: [2, 0], kind: "mark", mark: "inbox", count: 2, turn: 5 },
     { key: "x:4", v: 5, o: [2, 1], kind: "mark", mark: "interrupt", by: "coder", id: "m-7f3b" },
-    { key: "e:3", v: 3, o: [3, 0], kind: "end", reason: "answer", rounds: 3, seconds: 48 },
+    { key: "e:3", v: 3, o: [3, 0], kind: "end", reason: "answer", rounds: 3, allowed: 10, seconds: 48 },
     { key: "e:4", v: 4, o: [4, 0], kind: "end", reason: "failed" },
   ]);
 
@@ -287,7 +297,7 @@ test("marks and ends say what happened", () => {
     "Interrupted by youm-7f3a · 1 attached call detached, keeps running",
     "INBOX2 mails read into turn 5",
     "Interrupted by coderm-7f3b",
-    "Run ended · final answer · 3 rounds · 48 s",
+    "Run ended · final answer · 3 of 10 rounds · 48 s",
     "Run failed",
   ]);
 });
@@ -416,7 +426,7 @@ test("a turn that streams says for how long", () => {
   model.rows([turn(2, 1, { live: true, text: "So", at })], { head: { ...HEAD, status: "running" } });
   later(1100);
 
-  expect(el.querySelector(".turn-h .r").textContent).toMatch(/^streaming · 0:1[23]$/);
+  expect(el.querySelector(".turn-h .r").textContent).toMatch(/^streaming · 2 characters · 0:1[23]$/);
 });
 
 test("Escape leads out of a row, and from the feed to the box", () => {

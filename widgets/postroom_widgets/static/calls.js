@@ -68,13 +68,7 @@ export function lasts(row) {
 
 /** Facts that stay in sight when the row is folded. */
 function callNote(ctx, row, order) {
-  if (row.sent)
-    return h(
-      "div.hold",
-      {},
-      h("span", {}, `${row.sent.mail ?? "mail"} to `),
-      chip("agent", row.sent.name ?? row.sent.to),
-    );
+  if (row.sent) return sent(row.sent);
   if (row.state === "deferred") return ask(ctx, row, order);
   const failed = row.error && !["cancelled", "denied"].includes(row.state);
   return [
@@ -82,6 +76,25 @@ function callNote(ctx, row, order) {
     row.hold ? held(ctx, row) : row.decided && h("div.hold", {}, row.decided),
     row.child && h("div.hold", {}, chip("agent", row.child.name, "child"), h("code.id", {}, childCommand(row))),
   ];
+}
+
+/** How far a letter got that a call sent. */
+export function sentReceipt({ left, read, seq, turn }) {
+  if (turn) return `delivered in its turn ${turn}`;
+  if (read) return "delivered";
+  if (left) return "closed before it was read";
+  return seq ? "queued, not delivered yet" : "";
+}
+
+function sent(letter) {
+  const told = sentReceipt(letter);
+  return h(
+    "div.hold",
+    {},
+    h("span", {}, `${letter.mail ?? "mail"} to `),
+    chip("agent", letter.name ?? letter.to),
+    told && h("span", {}, ` · ${told}`),
+  );
 }
 
 /** What shows the session that a call works in. */

@@ -8,12 +8,19 @@ const REASONS = {
   answer: "final answer",
   budget: "budget of rounds",
   no_reply: "nothing to say",
-  stopped: "stopped",
+  stopped: "stopped by you",
   paused: "paused",
   failed: "failed",
-  closed: "closed",
+  closed: "session closed",
   capped: "cap reached",
   interrupted: "the kernel ended",
+};
+const CAPS = {
+  max_autonomous_rounds: "budget of rounds without a word from you",
+  max_requests: "budget of requests",
+  max_tokens: "budget of tokens",
+  "room.max_requests": "budget of requests of the room",
+  "room.max_tokens": "budget of tokens of the room",
 };
 const MARKS = {
   final_answer: "Rounds used up: a last answer, without tools",
@@ -148,9 +155,16 @@ function mail(ctx, row) {
 
 // ── Turns: the model's words stream in, whole sentences at a time for whoever listens ──
 
+/** How much of a turn is there. How many tokens that are is told when it is whole. */
+export function streamedWords({ text = "", more = 0 }) {
+  let letters = more;
+  for (const _ of text) letters += 1; // as the kernel counts them: by code point
+  if (!letters) return "asked";
+  return `streaming · ${letters.toLocaleString("en")} character${letters === 1 ? "" : "s"}`;
+}
+
 function turnFacts(row) {
-  if (row.live)
-    return say(row.text ? "streaming" : "asked", running((Date.now() - Date.parse(row.at)) / 1000));
+  if (row.live) return say(streamedWords(row), running((Date.now() - Date.parse(row.at)) / 1000));
   return say(
     span(row.seconds),
     row.in && `${count(row.in)} in`,
@@ -206,9 +220,24 @@ function mark(ctx, row) {
   return line("sys", null, MARKS[row.mark] ?? row.mark);
 }
 
-function end(row) {
+/** How many rounds of how many a run took: `5 of 13 rounds, extended once`. */
+function roundsWords({ rounds = 0, allowed = 0, extended = 0 }) {
+  if (!rounds || !allowed) return rounds ? plural(rounds, "round") : "";
+  const more = extended === 1 ? "once" : `${extended} times`;
+  const told = `${Math.min(rounds, allowed)} of ${plural(allowed, "round")}${extended ? `, extended ${more}` : ""}`;
+  // The model is asked once more when its rounds are used up.
+  return told + (rounds > allowed ? " and a last answer" : "");
+}
+
+/** How a run ended: the head of the line, and the rest of it. */
+export function endWords(row) {
   const head = { failed: "Run failed", paused: "Run paused" }[row.reason] ?? "Run ended";
-  const reason = head === "Run ended" && (REASONS[row.reason] ?? row.reason);
+  const reason = head === "Run ended" && (CAPS[row.cap] ?? REASONS[row.reason] ?? row.reason);
+  return [head, say(reason, roundsWords(row), span(row.seconds))];
+}
+
+function end(row) {
+  const [head, rest] = endWords(row);
   return h(
     "div.end",
     {},
@@ -217,9 +246,7 @@ function end(row) {
       "div",
       {},
       h("b", {}, head),
-      ...[say(reason, row.rounds && plural(row.rounds, "round"), span(row.seconds))].map(
-        (words) => words && ` · ${words}`,
-      ),
+      rest && ` · ${rest}`,
     ),
   );
 }
