@@ -114,12 +114,14 @@ def test_what_others_do_wakes_no_view_that_waits_for_somebody_else() -> None:
     async def main(session: FakeSession, feed: Feed) -> None:
         Front(feed)
         await asyncio.sleep(BATCH)
-        folds = feed.session.room.people
-        asked: list[int] = []
-        session.room.people = lambda: asked.append(1) or folds()  # type: ignore[method-assign,func-returns-value]
+        woken: list[float] = []
+        feed.soon = lambda delay=BATCH: woken.append(delay)  # type: ignore[method-assign]
         session.room.reads_mail("s-0001", 9)
-        await asyncio.sleep(BATCH)
-        assert asked == []
+        await asyncio.sleep(0)
+        assert woken == []
+        session.room.reads_mail("s-0003", 1)
+        await asyncio.sleep(0)
+        assert woken == [BATCH]
 
     seen(main, wrote())
 

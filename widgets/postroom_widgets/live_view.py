@@ -19,6 +19,7 @@ WIDGET_VIEW: Final = "application/vnd.jupyter.widget-view+json"
 KEEP_SECONDS: Final = 2.0
 """At most so often what a saved notebook keeps follows a session that comes to rest."""
 
+
 class _Opened:
     """The view of a session that was opened from another view."""
 

@@ -46,8 +46,10 @@ CAPS: Final = {
     "max_autonomous_rounds": "budget of rounds without a word from you",
     "max_requests": "budget of requests",
     "max_tokens": "budget of tokens",
+    "max_cost": "budget of money",
     "room.max_requests": "budget of requests of the room",
     "room.max_tokens": "budget of tokens of the room",
+    "room.max_cost": "budget of money of the room",
 }
 """Why a run was capped, by the knob that did it."""
 

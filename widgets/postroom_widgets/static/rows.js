@@ -19,8 +19,10 @@ const CAPS = {
   max_autonomous_rounds: "budget of rounds without a word from you",
   max_requests: "budget of requests",
   max_tokens: "budget of tokens",
+  max_cost: "budget of money",
   "room.max_requests": "budget of requests of the room",
   "room.max_tokens": "budget of tokens of the room",
+  "room.max_cost": "budget of money of the room",
 };
 const MARKS = {
   final_answer: "Rounds used up: a last answer, without tools",
