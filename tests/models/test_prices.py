@@ -60,7 +60,9 @@ def test_a_model_that_is_a_function_costs_nothing_known_whatever_it_is_called() 
         return ModelResponse([TextPart("ok")], model_name="gpt-4o")
 
     thought = asyncio.run(
-        resolve(FunctionModel(answer)).begin("s").think(prompt(user("hi")), quiet)
+        resolve(FunctionModel(answer, model_name="gpt-4o"))
+        .begin("s")
+        .think(prompt(user("hi")), quiet)
     )
 
     assert thought.text == "ok"
