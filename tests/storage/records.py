@@ -63,6 +63,7 @@ _BY_HINT: dict[Any, st.SearchStrategy[Any]] = {
     str | None: st.none() | texts,
     int: numbers,
     int | None: st.none() | numbers,
+    float | None: st.none() | st.floats(min_value=0, allow_nan=False, allow_infinity=False),
     bool: st.booleans(),
     datetime: moments,
     datetime | None: st.none() | moments,
