@@ -89,9 +89,10 @@ def test_every_variable_of_the_front_end_has_a_fallback() -> None:
 def test_a_widget_carries_little(view: type[LiveView]) -> None:
     """Each saved widget has the whole module and sheet in it.
 
-    A session's has forms and long feeds, a switchboard's its layout, drawing and export.
+    A session's has forms and long feeds, a switchboard's its layout, drawing and export. All can
+    show the views of sessions below them.
     """
-    assert len(script(view.scripts)) + len(sheet(view.sheets)) < 96_000
+    assert len(script(view.scripts)) + len(sheet(view.sheets)) < 104_000
 
 
 @pytest.mark.parametrize("name", ["session", "board", "inbox"])

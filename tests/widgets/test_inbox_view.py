@@ -398,7 +398,7 @@ def test_i40_discussing_is_an_act_of_its_own_and_says_where_to_go() -> None:
         desk.say("discuss", card=desk.feed.state.ordered()[0]["key"])
         await soon()
         [session] = room.sessions()
-        assert desk.answers("discuss")[0]["command"] == f"%watch {session.name}"
+        assert desk.answers("discuss")[0]["session"] == session.id
         assert "disk almost full" in session.transcript()[0].text
 
     seen(main)

@@ -263,3 +263,41 @@ def test_a_closed_view_is_listed_no_more_and_hears_nothing() -> None:
         assert session.room.tasks
 
     viewed(main)
+
+
+class Coder(FakeSession):
+    id, name, agent = "s-0003", "coder", "coder"
+
+
+def test_a_session_is_opened_from_a_view_once_and_ends_with_it() -> None:
+    async def main(session: FakeSession) -> None:
+        Coder(Story("s-0003"), session.room)
+        view = SessionView(session)
+        for id, key in (("v-1", "s-0003"), ("v-2", "coder")):
+            view._on_msg(view, {"op": "open", "session": key, "id": id}, [])
+        await asyncio.sleep(0.1)
+        first, second = comm_of(view).custom("ack")
+        assert (first["id"], second["id"]) == ("v-1", "v-2")
+        assert first["view"] == second["view"]
+        (child,) = (each for each in open_views() if each is not view)
+        assert repr(child) == "<SessionView of coder>"
+        assert child.model_id == first["view"]  # type: ignore[attr-defined]
+
+        view.close()
+        assert open_views() == []
+
+    viewed(main)
+
+
+def test_a_session_that_is_none_cannot_be_opened_and_says_so() -> None:
+    async def main(session: FakeSession) -> None:
+        view = SessionView(session)
+        view._on_msg(view, {"op": "open", "id": "v-1", "session": "s-0404"}, [])
+        await asyncio.sleep(0.1)
+
+        (refused,) = comm_of(view).custom("refused")
+        assert refused["id"] == "v-1"
+        assert "s-0404" in refused["words"]
+        assert open_views() == [view]
+
+    viewed(main)

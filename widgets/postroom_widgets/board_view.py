@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 SCRIPTS: Final = (
     "kit",
     "wire",
+    "opened",
     "shell",
     "filing",
     "sequence",

@@ -187,7 +187,7 @@ class InboxFeed(Hub):
 
     def _discuss(self, message: Message) -> Message:
         session = self.room.discuss(str(self._row(message)["entry"]))
-        return {"command": f"%watch {session.name}"}
+        return {"session": session.id, "name": session.name}
 
 
 _feeds: "WeakValueDictionary[tuple[int, str], InboxFeed]" = WeakValueDictionary()

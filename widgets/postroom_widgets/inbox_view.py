@@ -11,7 +11,7 @@ from postroom_widgets.view_rows import Row, clipped
 if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
 
-SCRIPTS: Final = ("kit", "wire", "shell", "asking", "cards", "resolved", "inbox")
+SCRIPTS: Final = ("kit", "wire", "opened", "shell", "asking", "cards", "resolved", "inbox")
 SHEETS: Final = ("tokens", "views", "forms", "inbox")
 
 WINDOW: Final = 20_000

@@ -116,6 +116,7 @@ class Feed(Hub):
         self._awaited = awaited(self.state) if self._listening else frozenset()
         if self._awaited and self._stop_hearing is None:
             self._stop_hearing = self.session.room.hear_sessions(self._stored)
+            self.soon()  # it may have been read in this moment
         elif not self._awaited and self._stop_hearing is not None:
             self._stop_hearing()
             self._stop_hearing = None

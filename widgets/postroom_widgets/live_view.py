@@ -20,15 +20,6 @@ KEEP_SECONDS: Final = 2.0
 """At most so often what a saved notebook keeps follows a session that comes to rest."""
 
 
-class _Opened:
-    """The view of a session that was opened from another view."""
-
-    def __init__(self, view: Any) -> None:
-        self.view = view
-        self.places = 0
-        """In how many places of the front end it is. One that a reload forgot counts on."""
-
-
 _views: "WeakSet[LiveView]" = WeakSet()
 
 
@@ -77,7 +68,9 @@ class LiveView:
         # Through the other base: AnyWidget's own __init__, which opens the comm.
         super().__init__(model_id=self._key, snapshot=self._short())  # type: ignore[call-arg]
         self._reader = Reader(self._post, window)
-        self._opened: dict[SessionId, _Opened] = {}
+        self._opened: dict[SessionId, Any] = {}
+        """Views of sessions that were opened from this one. They end with it: what somebody began
+        to write in one is there when it is opened again."""
         self._hub.on_rest.append(self._save)
         self.on_msg(self._on_msg)  # type: ignore[attr-defined]
         self._hop(self._hub.join, self._reader)
@@ -138,7 +131,7 @@ class LiveView:
                 self._keeping.cancel()
             self._hop(self._hub.leave, self._reader)
             for opened in self._opened.values():
-                opened.view.close()
+                opened.close()
             self._opened.clear()
         super().close()  # type: ignore[misc]
 
@@ -165,35 +158,20 @@ class LiveView:
     # ── Sessions opened from it ──
 
     def _take(self, message: Message) -> None:
-        match message.get("op"):
-            case "open":
-                self._post({"id": message.get("id"), **self._open(str(message.get("session")))})
-            case "shut":
-                self._shut(str(message.get("session")))
-            case _:
-                self._hub.receive(self._reader, message)
+        if message.get("op") == "open":
+            self._post({"id": message.get("id"), **self._open(str(message.get("session")))})
+        else:
+            self._hub.receive(self._reader, message)
 
     def _open(self, key: str) -> Message:
-        """Make a view of a session for a place below this one; say under which model it is."""
+        """Have a view of a session for a place below this one; say which model it is."""
         try:
             session = self._hub.named(key)
             if session.id not in self._opened:
-                self._opened[session.id] = _Opened(session.view())
+                self._opened[session.id] = session.view()
         except PostroomError as error:
             return {"op": "refused", "words": str(error)}
-        opened = self._opened[session.id]
-        opened.places += 1
-        return {"op": "ack", "view": opened.view.model_id}
-
-    def _shut(self, id: SessionId) -> None:
-        """Let go of a place; the last one ends the view in it."""
-        opened = self._opened.get(id)
-        if opened is None:
-            return
-        opened.places -= 1
-        if opened.places <= 0:
-            del self._opened[id]
-            opened.view.close()
+        return {"op": "ack", "view": self._opened[session.id].model_id}
 
 
 _built: "dict[type[LiveView], type[LiveView]]" = {}

@@ -14,6 +14,7 @@ __all__ = ["SCRIPTS", "SHEETS", "SNAPSHOT_TEXT", "SessionView", "open_views"]
 SCRIPTS: Final = (
     "kit",
     "wire",
+    "opened",
     "shell",
     "outbox",
     "store",

@@ -410,14 +410,18 @@ test("a long letter folds too, later than a result, and folds again", () => {
   expect(more()[0].textContent).toBe("and 40 lines");
 });
 
-test("a call of a sub-agent names the session it works in and how to see it", () => {
+test("a call of a sub-agent names the session it works in; a saved one says how to see it", () => {
   const el = view.open();
   const child = { id: "s-0007", name: "coder-2" };
   model.rows([call("call_0001", 1, { tool: "prompt-agent-coder", child })]);
-  expect(el.querySelector(".hold").textContent).toBe("coder-2 child%watch coder-2");
+  expect(texts(el, ".hold button")).toEqual(["coder-2 child"]);
 
   model.rows([call("call_0001", 2, { child, state: "completed" })], { after: 1 });
-  expect(el.querySelector(".hold code").textContent).toBe("%transcript s-0007");
+  model.dead = true;
+  el.querySelector("textarea").focus();
+  later(20);
+  expect(el.querySelector(".hold button")).toBe(null);
+  expect(el.querySelector(".hold").textContent).toBe("coder-2 child%transcript s-0007");
 });
 
 test("a turn that streams says for how long", () => {

@@ -40,7 +40,7 @@ const asks = (n, more = {}) => ({
 });
 
 const notice = (n, face, more = {}) =>
-  asks(n, { face, tone: "sys", approval: null, args: null, expires: null, always: null, title: "ops failed", acts: ["resume", "open", "close"], name: "ops", ...more });
+  asks(n, { face, tone: "sys", approval: null, args: null, expires: null, always: null, title: "ops failed", acts: ["resume", "open", "close"], name: "ops", session: "s-0004", ...more });
 
 const done = (row, outcome, more = {}) => ({ ...row, state: "done", outcome, end: "ok", fresh: false, ended: NOW, ...more });
 
@@ -291,11 +291,13 @@ test("mark all read asks the kernel, and the badge goes when it says so", () => 
   expect(read.disabled).toBe(true);
 });
 
-test("what failed is resumed, opened or closed, and Discuss leads to its session", () => {
+test("what failed is resumed, opened or closed, and Discuss opens its session", () => {
   show([notice(1, "failed", { traceback: "Traceback\n  x\nValueError" })]);
   expect(texts(el, "summary.meta")).toEqual(["Traceback, 3 lines"]);
   click("Open session");
-  expect(texts(el, ".hint code")).toEqual(["%watch ops"]);
+  expect(model.of("open")).toMatchObject([{ session: "s-0004" }]);
+  click("Open session");
+  expect(texts(el, ".opening .chip")).toEqual([]);
   click("Close session");
   click("Close ops");
   expect(model.of("close")).toMatchObject([{ card: "e:coder:1" }]);
@@ -303,9 +305,10 @@ test("what failed is resumed, opened or closed, and Discuss leads to its session
   later(20);
   click("Back");
   click("Discuss");
-  model.say({ op: "ack", id: model.of("discuss")[0].id, command: "%watch ops-about-1" });
+  model.say({ op: "ack", id: model.of("discuss")[0].id, session: "s-0009", name: "ops-about-1" });
   later(20);
-  expect(texts(el, ".hint code")).toEqual(["%watch ops-about-1"]);
+  expect(model.of("open").at(-1)).toMatchObject({ session: "s-0009" });
+  expect(texts(el, ".opening .chip")).toEqual(["ops-about-1"]);
 });
 
 test("a cap of the room is raised by its own size", () => {

@@ -1,7 +1,8 @@
 // Tool calls: one line each, with its evidence folded away. The words are those of the saved view.
 
 import { asking } from "./asking.js";
-import { STATES, argumentLine, button, chip, h, icon, jump, minute, running, say, span, plural } from "./kit.js";
+import { STATES, argumentLine, button, h, icon, jump, minute, running, say, span, plural } from "./kit.js";
+import { sessionChip } from "./opened.js";
 
 export const ASK = "Runs only if you approve.";
 const QUICK_SECONDS = 1; // calls that end sooner never show a second line
@@ -68,14 +69,20 @@ export function lasts(row) {
 
 /** Facts that stay in sight when the row is folded. */
 function callNote(ctx, row, order) {
-  if (row.sent) return sent(row.sent);
+  if (row.sent) return sent(ctx, row.sent);
   if (row.state === "deferred") return ask(ctx, row, order);
   const failed = row.error && !["cancelled", "denied"].includes(row.state);
   return [
     failed && h("div.hold", {}, h("span.t", {}, first(row.error))),
     row.hold ? held(ctx, row) : row.decided && h("div.hold", {}, row.decided),
-    row.child && h("div.hold", {}, chip("agent", row.child.name, "child"), h("code.id", {}, childCommand(row))),
+    row.child && child(ctx, row),
   ];
+}
+
+/** The session that a call works in: pressed, it is seen below; where nothing can be pressed, a command shows it. */
+function child(ctx, row) {
+  const { id, name } = row.child;
+  return h("div.hold", {}, sessionChip(ctx, id, name, "child"), ctx.closed && h("code.id", {}, childCommand(row)));
 }
 
 /** How far a letter got that a call sent. */
@@ -86,13 +93,13 @@ export function sentReceipt({ left, read, seq, turn }) {
   return seq ? "queued, not delivered yet" : "";
 }
 
-function sent(letter) {
+function sent(ctx, letter) {
   const told = sentReceipt(letter);
   return h(
     "div.hold",
     {},
     h("span", {}, `${letter.mail ?? "mail"} to `),
-    chip("agent", letter.name ?? letter.to),
+    sessionChip(ctx, letter.to, letter.name ?? letter.to),
     told && h("span", {}, ` · ${told}`),
   );
 }

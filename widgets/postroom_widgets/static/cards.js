@@ -2,6 +2,7 @@
 
 import { argument, readEdits, WHY_NOT } from "./asking.js";
 import { chip, clock, h, icon, money, plural } from "./kit.js";
+import { opens } from "./opened.js";
 
 const FACES = { approval: "shield", failed: "warn", budget: "gauge", notice: "bell" };
 const ALWAYS = {
@@ -87,7 +88,7 @@ export function valuesOf(args) {
   return args && Object.keys(args).length ? h("div.args", {}, Object.entries(args).map(line)) : null;
 }
 
-const waits = (order) => Boolean(order && !order.words && !order.command);
+const waits = (order) => Boolean(order && !order.words);
 
 /** One card. `view` has `form(key)`, what was opened and typed there, and `answer(row, op, more)`. */
 export function card(view, row, order) {
@@ -232,7 +233,7 @@ function remedies(view, row, order) {
   const host = h("div.host");
   const draw = (focus) => {
     const shape = form.open === "close" ? goodbye(view, row, () => open(null, "close")) : remedy();
-    turn(host, [shape, hint(form.open === "open" ? `%watch ${row.name}` : order?.command)].filter(Boolean), focus);
+    turn(host, [shape], focus);
     for (const control of host.querySelectorAll("button")) control.disabled = view.closed || waits(order);
   };
   const open = (name, focus) => {
@@ -249,7 +250,7 @@ function remedies(view, row, order) {
       has("raise") &&
         press("raise", `Allow ${number(row.limit)} more${unit}`, go("raise")),
       has("resume") && press("resume", "Resume", go("resume")),
-      has("open") && press("open", "Open session", () => open(form.open === "open" ? null : "open", "open")),
+      has("open") && row.session && opener(view, row),
       press("discuss", "Discuss", go("discuss"), row.face === "notice" ? "" : ".bare"),
       has("close") && press("close", "Close session…", () => open("close", "gone"), ".bare"),
     );
@@ -264,17 +265,7 @@ function goodbye(view, row, back) {
   return h("div.acts", {}, h("span.meta", {}, words), gone, press("back", "Back", back, ".bare"));
 }
 
-/** The way to a session: a view opens in a cell, not in another view. */
-function hint(command) {
-  if (!command) return null;
-  const copy = h("button.mini", { type: "button", "data-part": "copy" }, "Copy");
-  copy.addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(command);
-      copy.textContent = "Copied";
-    } catch {
-      copy.textContent = "Select it and copy";
-    }
-  });
-  return h("p.hint", { role: "status" }, "Run ", h("code.mono", {}, command), " in a cell.", copy);
+/** The way to the session that a card is about: its view opens below the inbox. */
+function opener(view, { name, session }) {
+  return h("button.btn", { "data-part": "open", ...opens(view, session, name) }, "Open session");
 }

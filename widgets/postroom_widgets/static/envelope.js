@@ -2,18 +2,21 @@
 
 import { labelOf, source, target, textOf } from "./filing.js";
 import { STATES, chip, clock, h, icon, plural } from "./kit.js";
+import { opens, sessionChip } from "./opened.js";
 
 const MAIL = new Set(["mail", "reply", "interrupt", "control", "result", "watched", "timer", "system"]);
 const HOPS = 16;
 
 export class Envelope {
-  constructor(pick) {
+  constructor(pick, opened) {
     this.pick = pick;
+    this.ctx = { opened, closed: false };
     this.root = h("div.detail", { role: "region", "aria-label": "selected mail" });
   }
 
-  draw(mark, log) {
-    const sign = mark ? JSON.stringify([mark, log.answers.get(mark.id)?.key, barOf(mark, log)]) : "";
+  draw(mark, log, closed) {
+    this.ctx.closed = closed;
+    const sign = mark ? JSON.stringify([mark, closed, log.answers.get(mark.id)?.key, barOf(mark, log)]) : "";
     if (sign === this.sign) return;
     this.sign = sign;
     if (!mark)
@@ -23,8 +26,11 @@ export class Envelope {
 
   head(mark, log) {
     const heavy = mark.what === "interrupt";
-    const of = (id) => chip(id === "" ? "user" : "agent", log.names.get(id) ?? "?");
+    const { ctx } = this;
+    const name = (id) => log.names.get(id) ?? "?";
+    const of = (id) => (id === "" ? chip("user", name(id)) : sessionChip(ctx, log.names.has(id) && id, name(id)));
     const [from, to] = [source(mark), target(mark)];
+    const main = [to, from].find((id) => id && log.names.has(id));
     const flag = (tone, drawing, words) => h("span.flag", { "data-k": tone }, icon(drawing, drawing === "bolt" ? "fill" : ""), words);
     return h(
       "div.env",
@@ -39,6 +45,7 @@ export class Envelope {
       h("span.grow"),
       mark.id && mark.id !== to && h("span.id", {}, mark.id),
       h("span.meta", {}, clock(mark.at)),
+      main && !ctx.closed && h("button.btn.small", opens(ctx, main, name(main)), `Open ${name(main)}`),
     );
   }
 

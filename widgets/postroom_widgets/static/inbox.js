@@ -33,8 +33,14 @@ class InboxWire extends Wire {
     super.answered(message);
     if (!found || message.op !== "ack") return;
     const [key, { op }] = found;
-    if (message.command) this.orders.set(key, { op, command: message.command });
-    else if (op !== "approve" && op !== "deny") this.orders.delete(key);
+    if (op !== "approve" && op !== "deny") this.orders.delete(key);
+    if (message.session) this.lead(message);
+  }
+
+  /** An answer that leads to a session: it opens below. */
+  lead({ session, name }) {
+    const view = [...this.views].find(({ root }) => root.isConnected);
+    view?.opened.show(session, name);
   }
 
   idle() {

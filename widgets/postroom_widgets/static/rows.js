@@ -2,6 +2,7 @@
 
 import { call } from "./calls.js";
 import { STATES, chip, clock, count, h, icon, jump, money, plural, running, say, span } from "./kit.js";
+import { sessionChip } from "./opened.js";
 import { Prose } from "./prose.js";
 
 const REASONS = {
@@ -130,7 +131,7 @@ function mail(ctx, row) {
     h(
       "div.mh",
       {},
-      chip(row.tone, row.name, row.of),
+      row.tone === "agent" ? sessionChip(ctx, row.from, row.name, row.of) : chip(row.tone, row.name, row.of),
       row.interrupt && h("span.flag", { "data-k": "now" }, icon("bolt", "fill"), "interrupt"),
       row.re && h("span.meta", {}, "re ", jump(ctx, row.re, row.re)),
       resultOf(ctx, row),

@@ -48,6 +48,7 @@ class View extends Shell {
       edit: redraw((id) => store.outbox.edit(id)),
       discard: redraw((id) => store.outbox.discard(id)),
       order: (op, key, more) => store.order(op, key, more),
+      opened: this.opened,
       later: () => this.schedule(),
       leave: () => this.composer.area.focus(),
     });
@@ -96,8 +97,10 @@ class View extends Shell {
   paint() {
     this.drawHead();
     const saved = this.store.link === "saved";
-    this.composer.root.hidden = saved;
-    if (!saved) this.composer.draw();
+    // Nobody reads any more what is written to a session that was closed.
+    const mute = saved || this.store.head.status === "closed";
+    this.composer.root.hidden = mute;
+    if (!mute) this.composer.draw();
     this.feed.draw();
     this.strip.draw();
   }

@@ -2,6 +2,7 @@
 // and the focus and place it keeps when the page draws its output anew.
 
 import { clock, h, icon } from "./kit.js";
+import { Opened } from "./opened.js";
 
 const CLOCK_MS = 1000;
 const KEEP_FOCUS_MS = 300;
@@ -16,7 +17,13 @@ export class Shell {
     this.foot = h("footer.foot");
     this.root = h("section.pr");
     // Jupyter's one-letter commands must never fire from inside a view.
-    this.root.addEventListener("keydown", (event) => event.stopPropagation());
+    this.root.addEventListener("keydown", (event) => {
+      event.stopPropagation();
+      // Nothing in here wanted it: it closes the view where that was opened from another.
+      if (event.key === "Escape" && !event.defaultPrevented)
+        this.root.dispatchEvent(new CustomEvent("postroom-leave", { bubbles: true }));
+    });
+    this.opened = new Opened(this);
     this.root.addEventListener("focusin", (event) =>
       Object.assign(this, { focused: event.target, leftAt: Infinity }),
     );
@@ -97,7 +104,7 @@ export class Shell {
     const area = had?.tagName === "TEXTAREA" && had;
     const selection = area && [area.selectionStart, area.selectionEnd];
     this.el = el;
-    el.append(this.root);
+    el.append(this.root, this.opened.root);
     onceOnPage(el, () => {
       this.draw();
       this.restore();
@@ -152,6 +159,7 @@ function mount(store, el, View) {
     view.leave();
     store.views.delete(view);
     view.root.remove();
+    view.opened.end();
   };
 }
 

@@ -44,13 +44,13 @@ class Switchboard extends Shell {
     this.root.classList.add("board");
     this.root.setAttribute("aria-label", "switchboard");
     this.diagram = new Diagram({
-      pick: (mark) => this.envelope.draw(mark, store.log()),
+      pick: (mark) => this.envelope.draw(mark, store.log(), store.closed),
       moved: () => this.player.moved(),
       filtered: () => this.player.draw(store.log(), store.link === "saved"),
     });
-    this.tree = new Tree((id) => this.choose(id));
+    this.tree = new Tree((id) => this.choose(id), this.opened);
     this.player = new Player(this.diagram, () => store.head.name);
-    this.envelope = new Envelope((key) => this.diagram.pick(key, true));
+    this.envelope = new Envelope((key) => this.diagram.pick(key, true), this.opened);
     this.status = h("span.meta.clip", { role: "status" });
     this.stats = h("div.stats");
     const order = (op, more) => () => store.order(op, op, more?.());
@@ -118,7 +118,7 @@ class Switchboard extends Shell {
     this.diagram.draw();
     this.player.draw(log, store.link === "saved");
     const { selected } = this.diagram;
-    this.envelope.draw(selected ? this.diagram.markOf(selected) : null, log);
+    this.envelope.draw(selected ? this.diagram.markOf(selected) : null, log, store.closed);
     this.envelope.root.hidden = store.link === "saved" && !selected;
   }
 

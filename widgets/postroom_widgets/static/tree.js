@@ -1,6 +1,7 @@
 // The sessions of a room as a tree: what each is doing, its unread mail, running calls, tokens and, where it is known, cost.
 
 import { count, h, icon, money, plural, settle } from "./kit.js";
+import { opens } from "./opened.js";
 
 /** What a session is doing, in a word or two; the same as in the saved view. */
 export function lineWords({ asks, needs, status }) {
@@ -19,8 +20,10 @@ function dotOf({ asks, calls, end, status }) {
 const CALM = new Set(["running", "idle", "ready"]);
 
 export class Tree {
-  constructor(choose) {
+  constructor(choose, opened) {
     this.choose = choose;
+    this.opened = opened;
+    this.chosen = h("div.chosen"); // the way to the session that is chosen
     this.withClosed = false;
     this.body = h("tbody");
     this.cells = new Map();
@@ -49,8 +52,20 @@ export class Tree {
         ),
         this.body,
       ),
+      this.chosen,
       this.fold,
     );
+  }
+
+  drawChosen({ focus, saved, gone }) {
+    const line = this.log.tree.find((each) => each.line.id === focus)?.line;
+    const sign = line && !saved && !gone ? `${line.id} ${line.name}` : "";
+    this.chosen.hidden = !sign;
+    if (sign && sign !== this.chosenSign) {
+      const words = `Open ${line.name}`;
+      this.chosen.replaceChildren(h("button.btn.small", opens({ opened: this.opened }, line.id, line.name), words));
+    }
+    this.chosenSign = sign;
   }
 
   toggle() {
@@ -77,6 +92,7 @@ export class Tree {
     }
     this.cells = kept;
     settle(this.body, [...kept.values()].map(({ row }) => row));
+    this.drawChosen(state);
     this.fold.hidden = !closed;
     const words = this.withClosed ? "Hide closed" : `Show ${plural(closed, "closed session")}`;
     if (this.fold.textContent !== words) this.fold.textContent = words;

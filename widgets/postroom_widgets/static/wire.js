@@ -28,6 +28,7 @@ export class Wire {
     this.orders = new Map(); // key of a row, or "" for the whole -> { id, op, words }
     this.listeners = new Map(); // a view's callback -> its element
     this.questions = new Map(); // id -> when it was first asked
+    this.requests = new Map(); // id of a question that is answered with more than yes -> who is told
     this.heardAt = 0;
     this.retriedAt = 0;
     this.helloAt = 0;
@@ -123,6 +124,22 @@ export class Wire {
     this.say({ op: "older", count: rows });
   }
 
+  /** Ask for something; `told` gets the answer, or null when nobody will give one. */
+  request(op, more, told) {
+    const id = this.id();
+    this.requests.set(id, told);
+    if (!this.ask(id, { op, id, ...more })) this.told(id, null);
+  }
+
+  /** Give whoever made a request its answer; false if nobody did. */
+  told(id, answer) {
+    const told = this.requests.get(id);
+    this.requests.delete(id);
+    this.questions.delete(id);
+    told?.(answer);
+    return Boolean(told);
+  }
+
   /** Say what a button means; false if nobody hears it. `key` is whose button it is. */
   order(op, key = "", more = {}) {
     const id = this.id();
@@ -150,6 +167,7 @@ export class Wire {
       this.questions.delete(id);
       this.orders.delete(key);
     }
+    for (const id of [...this.requests.keys()]) this.told(id, null);
   }
 
   // ── From the kernel ──
@@ -228,6 +246,7 @@ export class Wire {
 
   answered(message) {
     this.questions.delete(message.id);
+    if (this.told(message.id, message)) return;
     if (!this.decided(message.id, message.op, message.words)) this.settled(message);
   }
 
