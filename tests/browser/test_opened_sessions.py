@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -11,6 +12,7 @@ from browser.lab import Lab, Notebook
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
+THEMES: tuple[Literal["Dark", "Light"], ...] = ("Dark", "Light")
 AXE = Path(__file__).parents[1] / "widgets" / "js" / "node_modules" / "axe-core" / "axe.min.js"
 
 SETUP = """
@@ -65,8 +67,8 @@ def shots(lab: Lab, view: Locator, name: str) -> None:
     folder = os.environ.get("POSTROOM_SHOTS")
     if not folder:
         return
-    for theme in ("Dark", "Light"):
-        lab.theme(theme)  # type: ignore[arg-type]
+    for theme in THEMES:
+        lab.theme(theme)
         for width in (1400, 1000, 620):
             lab.page.set_viewport_size({"width": width, "height": 2000})
             lab.page.wait_for_timeout(500)

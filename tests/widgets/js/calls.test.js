@@ -105,8 +105,15 @@ test("a call that waits for a person is approved where it stands (M-97)", () => 
   expect(el.querySelector(".hold").textContent).toBe("approved in a view");
 });
 
-test("a question that expires says until when", () => {
-  show({ ...ASKED, until: "2026-03-02T10:30:00Z" });
+test("a question that expires says until when, and in its last hour how long is left", () => {
+  show({ ...ASKED, until: "2026-03-02T10:06:42Z" }, { ...HEAD, asks: 1 });
+  expect(el.querySelector(".ask .grow").textContent).toMatch(/ approve. · 1:42 left$/);
+  later(2000);
+  expect(el.querySelector(".ask .grow").textContent).toMatch(/ · 1:40 left$/);
+  later(100_000);
+  expect(el.querySelector(".ask .grow").textContent).toMatch(/ · expired$/);
+
+  show({ ...ASKED, until: "2026-03-02T11:30:00Z" });
 
   expect(el.querySelector(".ask .grow").textContent).toMatch(/ approve. · until 2026-03-02 \d\d:\d\d$/);
 });

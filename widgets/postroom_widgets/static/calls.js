@@ -5,6 +5,7 @@ import { STATES, argumentLine, button, h, icon, jump, minute, running, say, span
 import { sessionChip } from "./opened.js";
 
 export const ASK = "Runs only if you approve.";
+const LAST_HOUR = 3600; // seconds, of a question
 const QUICK_SECONDS = 1; // calls that end sooner never show a second line
 
 const OPEN = ["pending", "running", "deferred"];
@@ -147,9 +148,19 @@ function work(ctx, row, order) {
 
 const busy = (order) => Boolean(order && !order.words);
 
+/** How long a question may still be answered: within its last hour by the second, else until when. */
+export function leftWords(until, now = Date.now()) {
+  const left = (Date.parse(until) - now) / 1000;
+  if (!(left < LAST_HOUR)) return until ? `until ${minute(until)}` : "";
+  return left > 0 ? `${running(left)} left` : "expired";
+}
+
+const askWords = (ctx, { reason, until }) =>
+  say(reason, ASK, ctx.closed ? until && `until ${minute(until)}` : leftWords(until));
+
 /** The line of a call that waits for a person. */
 function ask(ctx, row, order) {
-  const words = say(row.reason, ASK, row.until && `until ${minute(row.until)}`);
+  const words = askWords(ctx, row);
   if (ctx.closed || !row.approval) return h("div.hold", {}, words);
   const { approval, key, tool, args } = row;
   const turn = (open, selector) => {
@@ -221,6 +232,8 @@ export function call(ctx, row, order) {
   element.tick = () => {
     if (row.state === "running") took.textContent = elapsed(ctx, row);
     if (line?.hidden && !ctx.closed) line.hidden = !lasts(row);
+    const words = row.state === "deferred" && row.until && element.querySelector(".ask .grow");
+    if (words) words.textContent = askWords(ctx, row);
   };
   return element;
 }

@@ -72,7 +72,7 @@ export class Opened {
       close: h("button.mini", close, icon("x"), "Close"),
       body: h("div"),
     };
-    const bar = h("div.pr.opening", {}, chip("agent", name), h("span.meta", {}, about), place.words, place.close);
+    const bar = h("div.pr.opening", {}, chip("agent", name), h("span.meta.clip.about", {}, about), place.words, place.close);
     place.root = h("section", { "aria-label": `${name}, ${about}` }, bar, place.body);
     place.root.addEventListener("keydown", (event) => {
       event.stopPropagation();

@@ -144,7 +144,7 @@ function mount(store, el, View) {
   leave?.();
   store.views.add(view);
   view.move(el);
-  const ticking = setInterval(() => store.active && view.el === el && view.root.isConnected && view.tick(), CLOCK_MS);
+  const ticking = setInterval(() => (store.active || store.head.asks > 0) && view.el === el && view.root.isConnected && view.tick(), CLOCK_MS);
   const seen = new ResizeObserver(() => {
     if (view.el === el && view.stale) view.draw();
     else if (el.isConnected && !el.firstChild) mount(store, el, View);
