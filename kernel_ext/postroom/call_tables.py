@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 
 from postroom.display import arguments_text, as_words
-from postroom.tables import Column, Grid
+from postroom.grids import Column, Grid
 from postroom_runtime.calls.strays import NOTE
 from postroom_runtime.contracts.approval import Approval, ApprovalState
 from postroom_runtime.contracts.call import Call, CallState
@@ -12,7 +12,7 @@ from postroom_runtime.contracts.entries import RESOLVED
 from postroom_runtime.contracts.envelope import Envelope, Notification
 from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.ids import inbox_agent
-from postroom_widgets.wording import span
+from postroom_widgets.wording import CALL_STATES, span
 
 # ── Calls ──
 
@@ -24,6 +24,7 @@ def call_grid(
     approvals: Sequence[Approval],
     now: datetime,
     lingering: Container[str] = (),
+    of: str = "",
 ) -> Grid:
     """Return the listing of tool calls, in the order they were made.
 
@@ -33,6 +34,7 @@ def call_grid(
         approvals: All approvals of the room, answered ones too, oldest first.
         now: Until when the calls that run have been running.
         lingering: Ids of those that were ended and still run (M-73).
+        of: Name of the one session whose calls they are; '' for those of all.
     """
     asked = {approval.call: approval for approval in approvals}
     rows = tuple(
@@ -63,6 +65,8 @@ def call_grid(
         ),
         rows,
         empty="No tool calls yet.",
+        more=f"calls = %calls {of}".rstrip(),
+        latest=True,
     )
 
 
@@ -71,11 +75,9 @@ _REFUSED = (ApprovalState.DENIED, ApprovalState.EXPIRED)
 
 def state_words(call: Call, approval: Approval | None) -> str:
     """Return where a call stands, as people say it; ``approval`` is its last question, if any."""
-    if call.state is CallState.DEFERRED:
-        return "waits for you"
     if call.state is CallState.FAILED and approval and approval.state in _REFUSED:
         return str(approval.state)
-    return str(call.state).replace("_", " ")
+    return CALL_STATES[call.state]
 
 
 def elapsed(call: Call, now: datetime) -> str:
@@ -170,6 +172,8 @@ def inbox_grid(entries: Sequence[Envelope], *, approvals: Sequence[Approval], of
         (Column("id"), Column("agent"), Column("kind"), Column("text", text=True)),
         rows,
         empty=f"Nothing in the inbox{f' of {of}' if of else ''}.",
+        more=f"entries = %inbox{f' {of}' if of else ''}",
+        latest=True,
     )
 
 

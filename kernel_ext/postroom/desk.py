@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from postroom.grid_text import WIDTH
 from postroom.loop import Heartbeat, home_loop, quiet_context, settle
 from postroom.namespace import Scripts, variable
 from postroom.paths import MEMORY, choose, set_aside, shown
-from postroom.tables import WIDTH
 from postroom_runtime.calls.tool import Tool, make_tool
 from postroom_runtime.contracts.errors import ConfigError, PostroomError, StoreFailed
 from postroom_runtime.office.opening import KEEP, Keep, open_room, open_rooms

@@ -4,10 +4,10 @@ No times of day: a notebook that runs again shows the same. ``%mailsql`` has the
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
-from postroom.tables import Column, Grid
+from postroom.grids import Column, Grid
 from postroom_runtime.contracts.envelope import (
     AgentMessage,
     ContinuationResult,
@@ -28,39 +28,6 @@ from postroom_runtime.contracts.extra import Json
 T = TypeVar("T")
 
 
-class SessionLike(Protocol):
-    """What a listing needs of a session."""
-
-    @property
-    def id(self) -> str:
-        """``s-0001``."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """What people call it."""
-        ...
-
-    @property
-    def agent(self) -> str:
-        """Its agent's slug."""
-        ...
-
-    @property
-    def parent(self) -> str | None:
-        """The id of its parent, None for none."""
-        ...
-
-    @property
-    def unread(self) -> int:
-        """How many mails it has not read."""
-        ...
-
-    def status_words(self) -> str:
-        """What it is doing, and what it needs to run."""
-        ...
-
-
 class Lines(list[T]):
     """Records that show themselves in one line each."""
 
@@ -76,46 +43,6 @@ class Lines(list[T]):
 
 class Receipts(Lines[Receipt]):
     """The receipts of mail to several recipients."""
-
-
-# ── Sessions ──
-
-
-def session_grid(sessions: Sequence[SessionLike]) -> Grid:
-    """Return the listing of sessions: children below their parents, indented.
-
-    Args:
-        sessions: In the order they were made.
-    """
-    rows = []
-    for session, depth in _as_tree(sessions):
-        name = "  " * depth + session.name
-        status = session.status_words()
-        rows.append((name, session.id, session.agent, status, str(session.unread)))
-    return Grid(
-        (
-            Column("name"),
-            Column("id"),
-            Column("agent"),
-            Column("status"),
-            Column("unread", number=True),
-        ),
-        tuple(rows),
-        empty="No sessions yet. Start one: %spawn echo --as ann Hello",
-    )
-
-
-def _as_tree(sessions: Sequence[SessionLike]) -> Iterable[tuple[SessionLike, int]]:
-    shown = {session.id for session in sessions}
-    children: dict[str | None, list[SessionLike]] = {}
-    for session in sessions:
-        parent = session.parent if session.parent in shown else None
-        children.setdefault(parent, []).append(session)
-    stack = [(session, 0) for session in reversed(children.get(None, []))]
-    while stack:
-        session, depth = stack.pop()
-        yield session, depth
-        stack += [(child, depth + 1) for child in reversed(children.get(session.id, []))]
 
 
 # ── Mail ──
@@ -157,6 +84,8 @@ def mail_grid(mail: Sequence[Envelope], *, names: Mapping[str, str], of: str, cu
         ),
         rows,
         empty=f"No mail for {of}. Write some: %send {of} Hello",
+        more=f"letters = %mail {of}",
+        latest=True,
     )
 
 

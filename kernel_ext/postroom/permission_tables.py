@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from postroom.display import arguments_text
-from postroom.tables import Column, Grid
+from postroom.grids import Column, Grid
 from postroom_runtime.contracts.permission import Allow, Permission
 
 
@@ -22,4 +22,5 @@ def permission_grid(permissions: Sequence[Permission]) -> Grid:
         (Column("id"), Column("runs unasked", text=True), Column("in"), Column("given with")),
         rows,
         empty="Nothing runs unasked. Allow something: %approve ID --always",
+        more="permissions = %permissions",
     )

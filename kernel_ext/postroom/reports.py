@@ -1,10 +1,9 @@
-"""What is told of the room as a whole, and of queries over it. Pure but for reading the rows."""
+"""What is told of the room as a whole. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from postroom.tables import WIDTH, Column, Grid, Table
 from postroom_runtime.contracts.spending import MEASURES
 from postroom_runtime.contracts.turn import Usage
 
@@ -95,58 +94,3 @@ def human_size(size: int) -> str:
             return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
         amount /= 1000
     return f"{amount:.1f} GB"
-
-
-# ── SQL ──
-
-SQL_ROWS = 100
-"""Rows of a result that are shown; the list has all of them."""
-
-
-class SqlResult(Table[tuple[Any, ...]]):
-    """The rows of a query, and the DuckDB relation they come from, ``.df()`` and all.
-
-    Args:
-        relation: What ``room.sql`` returned.
-        width: Columns of the plain form.
-    """
-
-    def __init__(self, relation: Any, *, width: int = WIDTH) -> None:
-        rows = relation.fetchall()
-        super().__init__(rows, sql_grid(relation.columns, rows), width=width)
-        self.relation = relation
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "relation":
-            raise AttributeError(name)
-        return getattr(self.relation, name)
-
-
-def sql_grid(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Grid:
-    """Return the result of a query as a table of at most ``SQL_ROWS`` rows."""
-    shown = rows[:SQL_ROWS]
-    columns_shown = [
-        _column(name, [row[at] for row in shown if row[at] is not None])
-        for at, name in enumerate(columns)
-    ]
-    note = (
-        f"… {len(rows) - len(shown)} more rows; the result has them all."
-        if len(rows) > len(shown)
-        else ""
-    )
-    return Grid(
-        tuple(columns_shown),
-        tuple(tuple("" if cell is None else str(cell) for cell in row) for row in shown),
-        empty=f"No rows. Columns: {', '.join(columns)}.",
-        note=note,
-    )
-
-
-_LONG = 20
-"""Characters from which a value counts as text, which may be broken."""
-
-
-def _column(name: str, values: Sequence[Any]) -> Column:
-    number = bool(values) and all(isinstance(value, (int, float)) for value in values)
-    text = any(isinstance(value, str) and len(value) > _LONG for value in values)
-    return Column(name, number=number, text=text)

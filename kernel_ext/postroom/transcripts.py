@@ -2,12 +2,26 @@
 
 import html
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from postroom.display import arguments_text
-from postroom.tables import printable
+from postroom.grid_html import UNTYPESET
+from postroom.grid_text import printable
 from postroom_runtime.contracts.call import ToolRequest
-from postroom_runtime.contracts.turn import Role, Turn
+from postroom_runtime.contracts.turn import EndReason, Role, Turn
+from postroom_widgets.wording import end_words, plural
+
+TURNS: Final = 100
+"""Turns that are shown when nobody asks for a number; the list has all of them."""
+
+HTML_LINES: Final = 40
+"""Lines of one turn in sight in a notebook; the rest unfolds."""
+HTML_LETTERS: Final = 4_000
+"""Characters of one turn in sight."""
+_SLACK: Final = 1.25
+"""How much more is shown as it is: a fold that hides next to nothing is in the way."""
+LETTERS: Final = 40_000
+"""Characters of one turn that are shown at all; a saved notebook must not carry all of a long one."""
 
 
 class Transcript(list[Turn]):
@@ -16,38 +30,78 @@ class Transcript(list[Turn]):
     Args:
         turns: In order.
         of: Name of the session.
+        last: How many are shown at most, the latest; None for ``TURNS``.
     """
 
-    def __init__(self, turns: Iterable[Turn], *, of: str) -> None:
+    def __init__(self, turns: Iterable[Turn], *, of: str, last: int | None = None) -> None:
         super().__init__(turns)
-        self._of = of
+        self._of, self._last = of, TURNS if last is None else last
 
     def __repr__(self) -> str:
-        return transcript_text(self, of=self._of)
+        return transcript_text(self, of=self._of, last=self._last)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": transcript_html(self, of=self._of)}
+        page = transcript_html(self, of=self._of, last=self._last)
+        return {"text/plain": repr(self), "text/html": page}
 
 
-def transcript_text(turns: Sequence[Turn], *, of: str) -> str:
+def transcript_text(turns: Sequence[Turn], *, of: str, last: int = TURNS) -> str:
     """Return a transcript as plain text, turn by turn, exactly what the model read and said."""
-    blocks = [
-        f"── {title} ──\n{_body(turn)}".rstrip()
-        for title, turn in zip(_titles(turns, of), turns, strict=True)
+    told = [
+        f"── {title} ──\n{_cut(_body(turn))}".rstrip() for title, turn in _shown(turns, of, last)
     ]
+    blocks = [f"({_earlier(turns, of, last)})", *told] if len(turns) > last else told
     return "\n\n".join(blocks) or f"{of} has no turns yet."
 
 
-def transcript_html(turns: Sequence[Turn], *, of: str) -> str:
-    """Return a transcript as HTML that reads without any style sheet."""
+def transcript_html(turns: Sequence[Turn], *, of: str, last: int = TURNS) -> str:
+    """Return a transcript as HTML that reads without any style sheet; of long turns a part unfolds."""
     if not turns:
         return f"<p>{html.escape(of)} has no turns yet.</p>"
-    return "\n".join(
-        f'<p style="margin:0.8em 0 0.2em"><strong>'
-        f"{html.escape(title)}</strong></p>\n"
-        f'<pre style="margin:0;white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere">{html.escape(_body(turn))}</pre>'
-        for title, turn in zip(_titles(turns, of), turns, strict=True)
-    )
+    blocks = [
+        f'<p style="margin:0.8em 0 0.2em"><strong>{html.escape(title)}</strong></p>\n{_pre(turn)}'
+        for title, turn in _shown(turns, of, last)
+    ]
+    if len(turns) > last:
+        blocks.insert(0, f"<p><small>{html.escape(_earlier(turns, of, last))}</small></p>")
+    page = "\n".join(blocks)
+    return f'<div class="{UNTYPESET}">{page}</div>'
+
+
+def _shown(turns: Sequence[Turn], of: str, last: int) -> list[tuple[str, Turn]]:
+    told = list(zip(_titles(turns, of), turns, strict=True))
+    return told[max(0, len(told) - last) :]
+
+
+def _earlier(turns: Sequence[Turn], of: str, last: int) -> str:
+    left = plural(len(turns) - last, "earlier turn is", "earlier turns are")
+    return f"{left} not shown: %transcript {of} --last={len(turns)}"
+
+
+def _pre(turn: Turn) -> str:
+    body = _cut(_body(turn))
+    lines = body.split("\n")
+    at = len(body)
+    if len(lines) > HTML_LINES * _SLACK:
+        at = len("\n".join(lines[:HTML_LINES]))
+    if at > HTML_LETTERS * _SLACK:
+        at = HTML_LETTERS
+    if at == len(body):
+        return _block(body)
+    more = plural(len(body) - at, "more character")
+    rest = _block(body[at:].removeprefix("\n"))
+    fold = f"<details><summary><small>{more}</small></summary>{rest}</details>"
+    return _block(body[:at].rstrip()) + fold
+
+
+def _block(text: str) -> str:
+    style = "margin:0;white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
+    return f'<pre dir="auto" style="{style}">{html.escape(text)}</pre>'
+
+
+def _cut(body: str) -> str:
+    over = len(body) - LETTERS
+    return body if over <= 0 else f"{body[:LETTERS]}\n… {over:,} more characters in the list itself"
 
 
 def _titles(turns: Sequence[Turn], of: str) -> list[str]:
@@ -58,8 +112,14 @@ def _titles(turns: Sequence[Turn], of: str) -> list[str]:
 
 def _title(turn: Turn, last: Turn | None, of: str) -> str:
     who = "to" if turn.role is Role.USER else "by"
-    end = f", run ended: {turn.end_reason}" if turn.end_reason else ""
+    end = f", {_end(turn.end_reason)}" if turn.end_reason else ""
     return f"turn {turn.index}, {who} {of}{_inbox(turn, last)}{end}"
+
+
+def _end(reason: EndReason) -> str:
+    head, rest = end_words({"reason": reason})
+    head = head[0].lower() + head[1:]
+    return f"{head}: {rest}" if rest else head
 
 
 def _inbox(turn: Turn, last: Turn | None) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from postroom.tables import Column, Grid
+from postroom.grids import Column, Grid
 from postroom_runtime.mail.watches import Watch
 
 
@@ -39,4 +39,5 @@ def watch_grid(watches: Sequence[Watch]) -> Grid:
         tuple(columns[at] for at in shown),
         tuple(tuple(row[at] for at in shown) for row in rows),
         empty="No watch is under way. Begin one: %watch NAME --into=OTHER",
+        more="watches = %watch",
     )

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from postroom.call_tables import answer_words, call_grid, inbox_grid, policy_words
+from postroom.grid_text import plain
 from postroom.reports import RoomStatus
-from postroom.tables import plain
 from postroom_runtime.calls.policy import apply, read_policy
 from postroom_runtime.contracts.approval import Approval, ApprovalState
 from postroom_runtime.contracts.call import Call, CallState, Progress
@@ -62,7 +62,7 @@ def row(call: Call, *approvals: Approval) -> tuple[str, ...]:
     (found,) = call_grid(
         [call], names={"s-0001": "ann"}, approvals=approvals, now=NOW + timedelta(seconds=12)
     ).rows
-    return found
+    return tuple(map(str, found))
 
 
 def test_a_running_call_shows_how_long_and_its_last_report() -> None:
@@ -125,7 +125,7 @@ def test_a_call_that_waits_for_its_owner_says_how_to_answer() -> None:
     waiting = call(state=CallState.DEFERRED, reason="touches production")
 
     assert row(waiting, approval())[3:] == (
-        "waits for you",
+        "waiting for you",
         "",
         "touches production\n%approve ap-0001  or  %deny ap-0001 REASON",
     )

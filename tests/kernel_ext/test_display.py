@@ -1,26 +1,11 @@
 """What the magics show."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import duckdb
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from postroom.display import Receipts, mail_grid, session_grid
-from postroom.reports import RoomStatus, SqlResult, human_size, spent_words, sql_grid
-from postroom.tables import (
-    HTML_LINES,
-    TEXT_LINES,
-    Column,
-    Grid,
-    Table,
-    as_html,
-    columns_of,
-    plain,
-    printable,
-)
+from postroom.display import Receipts, mail_grid
+from postroom.reports import RoomStatus, human_size, spent_words
 from postroom.transcripts import Transcript
 from postroom_runtime.contracts.call import (
     CallState,
@@ -48,19 +33,6 @@ from postroom_runtime.contracts.turn import EndReason, Role, Turn, Usage
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-@dataclass
-class Listed:
-    id: str
-    name: str
-    agent: str = "echo"
-    parent: str | None = None
-    status: str = "idle"
-    unread: int = 0
-
-    def status_words(self) -> str:
-        return self.status
-
-
 YOU = FromUser()
 
 
@@ -79,136 +51,7 @@ def mail(
     )
 
 
-# ── Tables ──
-
-TWO = Grid((Column("#", number=True), Column("who"), Column("text", text=True)), ())
-
-
-def rows(*cells: tuple[str, ...]) -> Grid:
-    return Grid(TWO.columns, cells)
-
-
-def test_columns_are_aligned_and_numbers_stand_to_the_right() -> None:
-    assert plain(rows(("1", "ann", "hello"), ("12", "bob", "good day"))) == (
-        " #  who  text\n"
-        " 1  ann  hello\n"
-        "12  bob  good day"
-    )  # fmt: skip
-
-
-def test_long_text_is_broken_inside_its_own_column() -> None:
-    lines = plain(rows(("1", "ann", "word " * 20)), width=40).splitlines()
-
-    assert len(lines) == 5
-    assert all(line.startswith("        word") for line in lines[2:])
-    assert all(columns_of(line) <= 40 for line in lines)
-
-
-def test_line_ends_of_a_text_stay_and_a_very_long_text_says_what_it_hides() -> None:
-    lines = plain(rows(("1", "ann", "\n".join("abcdefghijklmnopqrst")))).splitlines()
-
-    assert lines[1].endswith("a")
-    assert lines[2].strip() == "b"
-    assert lines[-1].strip() == "… 9 more lines"
-    assert len(lines) == 1 + TEXT_LINES
-
-
-def test_wide_letters_keep_the_columns_straight() -> None:
-    first, second = plain(rows(("1", "安娜", "x"), ("2", "ann", "y"))).splitlines()[1:]
-
-    assert columns_of(first.partition("x")[0]) == columns_of(second.partition("y")[0])
-
-
-def test_a_text_cannot_move_the_cursor_of_a_terminal() -> None:
-    assert printable("a\x1b[2Jb\r\nc\td\x00") == "a\\x1b[2Jb\nc   d\\x00"
-
-
-def test_html_escapes_everything_and_fixes_no_colour() -> None:
-    page = as_html(rows(("<1>", "<b>", "<script>x</script> &\nline")))
-
-    assert "<script" not in page
-    assert "&lt;script&gt;x&lt;/script&gt; &amp;\nline" in page
-    assert "white-space:pre-wrap" in page
-    assert "color" not in page
-
-
-def test_a_long_text_unfolds_in_html_and_nothing_of_it_is_lost() -> None:
-    lines = [f"<line {n}>" for n in range(40)]
-    page = as_html(rows(("1", "ann", "\n".join(lines)), ("2", "bob", "y" * 2_000)))
-
-    assert "<summary>28 more lines</summary>&lt;line 12&gt;" in page
-    assert "<summary>800 more characters</summary>" in page
-    assert all(f"&lt;line {n}&gt;" in page for n in range(40))
-    assert page.count("y") >= 2_000
-
-
-def test_one_line_too_many_is_not_folded() -> None:
-    page = as_html(rows(("1", "ann", "a\n" * HTML_LINES + "a")))
-
-    assert "<details" not in page
-
-
-def test_only_the_table_scrolls_where_it_is_wider_than_the_page() -> None:
-    page = as_html(rows(("1", "ann", "hi")))
-
-    assert page.startswith('<div style="overflow-x:auto;max-width:100%"><table>')
-    assert page.count('<th scope="col"') == 3
-
-
-def test_an_empty_table_says_so() -> None:
-    grid = Grid(TWO.columns, (), empty="No mail <yet>.")
-
-    assert plain(grid) == "No mail <yet>."
-    assert as_html(grid) == "<p>No mail &lt;yet&gt;.</p>"
-
-
-def test_a_table_is_a_list_that_shows_itself() -> None:
-    table = Table(["a", "b"], rows(("1", "ann", "a"), ("2", "bob", "b")))
-
-    assert table == ["a", "b"]
-    assert table[1] == "b"
-    assert repr(table) == plain(table.grid)
-    assert table._repr_mimebundle_() == {
-        "text/plain": repr(table),
-        "text/html": as_html(table.grid),
-    }
-
-
-_ASCII = st.text(st.characters(max_codepoint=0x7E))
-
-
-@given(
-    st.lists(
-        st.tuples(_ASCII.map(lambda text: text[:2]), _ASCII.map(lambda text: text[:2]), _ASCII),
-        min_size=1,
-    )
-)
-def test_a_table_of_anything_fits_its_width_and_shows_every_row(
-    cells: list[tuple[str, str, str]],
-) -> None:
-    lines = plain(rows(*cells), width=60).split("\n")
-
-    assert len(lines) >= 1 + len(cells)
-    assert max(map(len, lines)) <= 60
-
-
-# ── Sessions, mail, calls ──
-
-
-def test_children_stand_below_their_parents() -> None:
-    grid = session_grid(
-        [
-            Listed("s-0001", "lead"),
-            Listed("s-0002", "other", unread=2),
-            Listed("s-0003", "child", parent="s-0001"),
-            Listed("s-0004", "grandchild", parent="s-0003", status="ready (needs agent echo)"),
-            Listed("s-0005", "orphan", parent="s-9999"),
-        ]
-    )
-
-    assert [row[0] for row in grid.rows] == ["lead", "  child", "    grandchild", "other", "orphan"]
-    assert grid.rows[2] == ("    grandchild", "s-0004", "echo", "ready (needs agent echo)", "0")
-    assert "%spawn" in session_grid([]).empty
+# ── Mail ──
 
 
 @pytest.mark.parametrize(
@@ -256,7 +99,7 @@ def test_mail_behind_the_cursor_is_marked_unread() -> None:
     assert [row[3] for row in grid.rows] == ["message", "message, unread"]
 
 
-# ── Receipts, transcript, status, SQL ──
+# ── Receipts, transcript, status ──
 
 
 def test_receipts_are_a_list_that_prints_a_line_each() -> None:
@@ -298,10 +141,56 @@ def test_a_transcript_shows_what_the_model_read_and_said() -> None:
         "── turn 1, to ann ──\nhi <b>\n\n"
         "── turn 2, by ann ──\nI look.\n* call_0001 run(n=1)\n\n"
         "── turn 3, to ann ──\ncall_0001 run → ok\n\n"
-        "── turn 4, by ann, run ended: answer ──\ndone"
+        "── turn 4, by ann, run ended: final answer ──\ndone"
     )
     assert "hi &lt;b&gt;" in turns._repr_mimebundle_()["text/html"]
     assert repr(Transcript([], of="ann")) == "ann has no turns yet."
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (EndReason.BUDGET, "run ended: budget of rounds"),
+        (EndReason.FAILED, "run failed"),
+        (EndReason.PAUSED, "run paused"),
+        (EndReason.INTERRUPTED, "run ended: the kernel ended"),
+    ],
+)
+def test_a_transcript_says_how_a_run_ended_in_the_words_of_the_view(
+    reason: EndReason, words: str
+) -> None:
+    turns = Transcript([Turn(index=1, role=Role.MODEL, text="x", end_reason=reason)], of="ann")
+
+    assert repr(turns) == f"── turn 1, by ann, {words} ──\nx"
+    assert f"turn 1, by ann, {words}</strong>" in turns._repr_mimebundle_()["text/html"]
+
+
+def test_of_many_turns_the_last_are_shown_and_all_on_demand() -> None:
+    turns = [Turn(index=n, role=Role.USER, text=f"text {n}") for n in range(1, 131)]
+    note = "30 earlier turns are not shown: %transcript ann --last=130"
+
+    short, whole = Transcript(turns, of="ann"), Transcript(turns, of="ann", last=130)
+
+    assert repr(short).splitlines()[0] == f"({note})"
+    assert "turn 30," not in repr(short)
+    assert f"<small>{note}</small>" in short._repr_mimebundle_()["text/html"]
+    assert "turn 1," in repr(whole)
+    assert "not shown" not in repr(whole)
+    assert len(short) == 130
+
+
+def test_a_long_turn_unfolds_and_a_little_too_long_one_is_not_folded() -> None:
+    def page(text: str) -> str:
+        turn = Turn(index=1, role=Role.USER, text=text)
+        return Transcript([turn], of="ann")._repr_mimebundle_()["text/html"]
+
+    lines = "\n".join(f"  line {n}" for n in range(60))
+
+    assert "<details" not in page("\n".join("abc" for _ in range(45)))
+    assert page(lines).count("<details>") == 1
+    assert '">  line 40\n' in page(lines)
+    assert "<summary><small>2000 more characters</small></summary>" in page("x" * 6_000)
+    assert "… 10,000 more characters in the list itself" in page("x" * 50_000)
 
 
 def test_the_status_of_a_room() -> None:
@@ -331,34 +220,6 @@ def test_the_status_of_a_room() -> None:
 )
 def test_sizes(size: int, text: str) -> None:
     assert human_size(size) == text
-
-
-def test_the_result_of_a_query_is_rows_a_table_and_a_relation() -> None:
-    relation = duckdb.connect().sql(
-        "select i, 'text ' || i as t, null as n from range(250) r(i) order by i"
-    )
-
-    result = SqlResult(relation)
-
-    assert len(result) == 250
-    assert result[2] == (2, "text 2", None)
-    assert result.columns == ["i", "t", "n"]
-    assert repr(result).splitlines()[0].split() == ["i", "t", "n"]
-    assert repr(result).endswith("… 150 more rows; the result has them all.")
-    assert len(result.df()) == 250
-    with pytest.raises(AttributeError):
-        result.nonsense  # noqa: B018
-
-
-def test_only_long_texts_of_a_query_are_broken() -> None:
-    grid = sql_grid(["id", "n", "text"], [("m-0001", 1, "word " * 9), ("m-0002", None, "")])
-
-    assert [(column.number, column.text) for column in grid.columns] == [
-        (False, False),
-        (True, False),
-        (False, True),
-    ]
-    assert sql_grid(["a", "b"], []).empty == "No rows. Columns: a, b."
 
 
 @pytest.mark.parametrize(

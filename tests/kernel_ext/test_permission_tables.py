@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from postroom.grid_text import plain
 from postroom.permission_tables import permission_grid
-from postroom.tables import plain
 from postroom_runtime.contracts.permission import Allow, Permission
 
 PERMISSION = Permission(

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from contracts.envelopes import AT
-from postroom.tables import plain
+from postroom.grid_text import plain
 from postroom.watch_tables import watch_grid
 from postroom_runtime.mail.watched import WATCHABLE
 from postroom_runtime.mail.watches import Watch

@@ -35,6 +35,23 @@ _INDENT: Final = "\N{NO-BREAK SPACE}" * 4
 """A space that HTML does not fold away."""
 
 
+def dot_of(line: Row) -> str:
+    """Return which sign stands before the word: ``running``, ``idle``, ``waiting`` and so on.
+
+    ``tree.js`` has the same rule.
+    """
+    status = str(line.get("status", ""))
+    if status == "waiting":
+        return "waiting" if line.get("asks") or not line.get("calls") else "running"
+    if status == "idle" and line.get("asks"):
+        return "waiting"
+    if status == "capped":
+        return "paused"
+    if status == "closed" or (status == "idle" and line.get("end") == "stopped"):
+        return "stopped"
+    return status
+
+
 def kind_words(mark: Row) -> str:
     """Return what kind of thing happened: ``interrupt, m-0003, 2 hops, not read yet``."""
     told = [] if mark["what"] in ("mail", "spawn", "close", "failed") else [mark["what"]]

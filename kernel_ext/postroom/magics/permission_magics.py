@@ -24,7 +24,7 @@ class PermissionMagics(DeskMagics):
         looked = caller()
         parsed = self.read(PERMISSIONS, line, local_ns)
         found = self.room.permissions()
-        table = Table(found, permission_grid(found), width=self.desk.width)
+        table = Table(found, permission_grid, width=self.desk.width)
         return self.give(table, parsed, looked)
 
     @magic(REVOKE)

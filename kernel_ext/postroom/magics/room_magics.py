@@ -14,8 +14,9 @@ from postroom.catalogue import MAGICS
 from postroom.desk import Desk
 from postroom.magics.base import DeskMagics, magic, say, usage
 from postroom.paths import MEMORY, shown
-from postroom.reports import RoomStatus, SqlResult, letters, spent_words
+from postroom.reports import RoomStatus, letters, spent_words
 from postroom.room_grammar import MAILSQL, POSTROOM
+from postroom.sql_tables import SqlResult
 
 
 @magics_class

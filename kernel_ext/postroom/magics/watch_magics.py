@@ -37,7 +37,7 @@ class WatchMagics(DeskMagics):
                 raise usage(WATCH, f"--{option} needs --into=OTHER, who is to be told.")
         if not parsed.names:
             found = self.room.watches()
-            return self.give(Table(found, watch_grid(found), width=self.desk.width), parsed, looked)
+            return self.give(Table(found, watch_grid, width=self.desk.width), parsed, looked)
         for session in [self.room.session(name) for name in parsed.names]:
             self.desk.show_view(session)
         return None

@@ -1,10 +1,11 @@
 """The verb of a room that draws what happened in it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from collections.abc import Sequence as Many
 from typing import TYPE_CHECKING, Any
 
 from postroom_runtime.contracts.errors import PostroomError
+from postroom_runtime.contracts.ids import SessionId
 from postroom_runtime.office.sequence import (
     LAST,
     MarkKind,
@@ -16,6 +17,7 @@ from postroom_runtime.office.sequence import (
 from postroom_runtime.office.sequence_live import LiveDiagram
 from postroom_runtime.office.sequence_picture import Sequence
 from postroom_runtime.office.sequence_reading import KINDS, read_diagram
+from postroom_runtime.office.sequence_recent import recent_diagram
 from postroom_runtime.office.verbs import RoomVerbs
 from postroom_runtime.storage.protocol import Storage
 
@@ -62,6 +64,18 @@ class PictureVerbs(RoomVerbs):
         whole = read_diagram(self.storage.rows(kinds=KINDS))
         chosen = None if sessions is None else named(whole, sessions)
         return Sequence(select(whole, sessions=chosen, kinds=wanted, last=most, since=after))
+
+    def recent_mail(self, among: Collection[SessionId], last: int) -> Sequence:
+        """Return the latest letters between some sessions as a small diagram.
+
+        It looks through the end of the journal only, so it costs little in a long room too.
+
+        Args:
+            among: Ids of the sessions; a letter is shown that goes from one of them to another.
+            last: How many at most.
+        """
+        self.check_open()
+        return Sequence(recent_diagram(self.storage, among, last))
 
     def view(self) -> Any:
         """Return a live view of the whole room: its sessions, and the mail between them.
