@@ -25,7 +25,7 @@ from postroom_runtime.office.session import Session
 from postroom_widgets.board_rows import now_row
 from postroom_widgets.board_static import dot_of, line_words, tree
 from postroom_widgets.view_rows import Row
-from postroom_widgets.wording import count, plural
+from postroom_widgets.wording import count
 
 LETTERS: Final = 12
 """Letters in the picture."""
@@ -126,7 +126,7 @@ def mail_html(picture: Picture) -> str:
     if not diagram.marks:
         return ""
     many = len(diagram.marks)
-    which = f"the last {plural(many, 'letter')}" if many == LETTERS else plural(many, "letter")
+    which = "the latest letter" if many == 1 else f"the latest {many} letters"
     about = f"Mail between them, {which}. All of it, live: <code>%watch --all</code>"
     width = stepped(lay_out(diagram).width, widest=10_000)
     return (

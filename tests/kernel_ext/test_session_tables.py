@@ -98,7 +98,7 @@ def test_the_mail_between_the_sessions_is_a_small_still_picture() -> None:
 
     page, text = in_room(main)
 
-    assert f"Mail between them, the last {LETTERS} letters." in page
+    assert f"Mail between them, the latest {LETTERS} letters." in page
     assert page.count("<svg") == 1
     assert "&lt;b&gt;write 14&lt;/b&gt;" in page
     assert "write 2&" not in page  # the first three are too old

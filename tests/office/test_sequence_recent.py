@@ -73,7 +73,7 @@ def quiet(turn: ScriptTurn) -> str:
 
 
 def test_only_the_end_of_a_long_journal_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sequence_recent, "WINDOWS", (10, 40))
+    monkeypatch.setattr(sequence_recent, "WINDOW", 40)
 
     async def main(room: Room) -> tuple[list[int], int]:
         await fill(room)
@@ -93,7 +93,7 @@ def test_only_the_end_of_a_long_journal_is_read(monkeypatch: pytest.MonkeyPatch)
 
     asked, found = in_room(main)
 
-    assert asked == [10, 40]
+    assert asked == [40]
     assert found == 0
 
 

@@ -15,9 +15,9 @@ from postroom_runtime.office.sequence import Diagram, Lifeline, select
 from postroom_runtime.office.sequence_reading import DiagramReader
 from postroom_runtime.storage.protocol import Storage
 
-WINDOWS: Final = (1_000, 10_000)
-"""Rows of the journal that are looked through, from its end: the second only if the first has too
-little. What lies before is not asked for, however long the room is."""
+WINDOW: Final = 1_000
+"""Rows at the end of the journal that are looked through: what lies before is not asked for, however
+long the room is. They take a file some 50 ms, memory 3."""
 
 
 def recent_diagram(storage: Storage, among: Collection[SessionId], last: int) -> Diagram:
@@ -31,14 +31,9 @@ def recent_diagram(storage: Storage, among: Collection[SessionId], last: int) ->
     Returns:
         Their marks and lifelines; no calls, no runs. Empty when the end of the journal has none.
     """
-    head = storage.head()
-    letters = list[Row]()
-    for window in WINDOWS:
-        rows = storage.rows(kinds=(RowKind.MAIL,), after=max(0, head - window))
-        letters = [row for row in rows if _between(row, among)]
-        if len(letters) >= last or window >= head:
-            break
-    letters = letters[len(letters) - min(last, len(letters)) :]
+    rows = storage.rows(kinds=(RowKind.MAIL,), after=max(0, storage.head() - WINDOW))
+    letters = [row for row in rows if _between(row, among)]
+    letters = letters[max(0, len(letters) - last) :]
     reader = DiagramReader()
     touched = {row.session for row in letters} | {_writer(row) for row in letters}
     for id, record in storage.records().items():
