@@ -152,7 +152,7 @@ const busy = (order) => Boolean(order && !order.words);
 export function leftWords(until, now = Date.now()) {
   const left = (Date.parse(until) - now) / 1000;
   if (!(left < LAST_HOUR)) return until ? `until ${minute(until)}` : "";
-  return left > 0 ? `${running(left)} left` : "expired";
+  return left > 0 ? `${running(Math.ceil(left))} left` : "expired";
 }
 
 const askWords = (ctx, { reason, until }) =>
