@@ -43,20 +43,22 @@ _LONG = ";white-space:pre-wrap;overflow-wrap:break-word;min-width:14em;max-width
 _DIGITS = ";font-variant-numeric:tabular-nums"
 _SCROLL = "overflow-x:auto;max-width:100%"
 
+# By an attribute, not by a class: a page that is not trusted keeps its classes and loses its
+# attributes, and the styles of a trusted one beside it must not take the names off its cells.
 _CARDS: Final = """\
 .postroom-table{{container-type:inline-size}}\
 @container (max-width:{below}px){{\
-.{name},.{name} tbody{{display:block !important}}\
-.{name} thead{{display:none !important}}\
-.{name} tr{{display:flex !important;flex-wrap:wrap;gap:1px 14px;padding:5px 6px}}\
-.{name} td{{display:block !important;padding:0 !important;min-width:0 !important;\
+{table},{table} tbody{{display:block !important}}\
+{table} thead{{display:none !important}}\
+{table} tr{{display:flex !important;flex-wrap:wrap;gap:1px 14px;padding:5px 6px}}\
+{table} td{{display:block !important;padding:0 !important;min-width:0 !important;\
 max-width:100% !important;text-align:start !important;white-space:normal !important;\
 overflow-wrap:anywhere !important}}\
-.{name} td.long{{flex:1 0 100%;white-space:pre-wrap !important}}\
-.{name} td:empty{{display:none !important}}\
-.{name} td::before{{content:attr(data-name) "\\a0";font-size:.85em;\
+{table} td.long{{flex:1 0 100%;white-space:pre-wrap !important}}\
+{table} td:empty{{display:none !important}}\
+{table} td::before{{content:attr(data-name) "\\a0";font-size:.85em;\
 color:color-mix(in srgb,currentColor 66%,transparent)}}\
-.{name} td.title{{font-weight:600}}.{name} td.title::before{{content:none}}}}"""
+{table} td.title{{font-weight:600}}{table} td.title::before{{content:none}}}}"""
 
 
 def as_html(grid: Grid) -> str:
@@ -79,11 +81,9 @@ def as_html(grid: Grid) -> str:
         for row in rows
     )
     width = stepped(_needed(grid.columns, rows))
-    name = f"postroom-w{width}"
-    table = (
-        f'<table class="{name}"><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>'
-    )
-    style = f"<style>{_CARDS.format(name=name, below=width - 1)}</style>"
+    table = f'<table data-cards="{width}"><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>'
+    cards = _CARDS.format(table=f'table[data-cards="{width}"]', below=width - 1)
+    style = f"<style>{cards}</style>"
     above, below = (about, "") if grid.latest else ("", about)
     return (
         f'{above}<div class="postroom-table {UNTYPESET}" style="{_SCROLL}">{style}{table}</div>'

@@ -43,11 +43,14 @@ _SIGNS: Final = {
 }
 """The signs of the live tree, in letters."""
 
+_ALL: Final = '<code style="white-space:nowrap">%watch --all</code>'
+
+# By attributes, as with tables: what strips a page of them strips it of its picture too.
 _PICTURE: Final = """\
 .postroom-small{{container-type:inline-size}}\
 @container (min-width:{width}px){{\
-.postroom-p{width} .postroom-words{{display:none !important}}\
-.postroom-p{width} .postroom-picture{{display:block !important}}}}"""
+[data-words="{width}"]{{display:none}}\
+[data-picture="{width}"]{{display:block !important}}}}"""
 
 
 def session_row(session: Session) -> Row:
@@ -127,14 +130,14 @@ def mail_html(picture: Picture) -> str:
         return ""
     many = len(diagram.marks)
     which = "the latest letter" if many == 1 else f"the latest {many} letters"
-    about = f"Mail between them, {which}. All of it, live: <code>%watch --all</code>"
+    about = f"Mail between them, {which}. All of it, live: {_ALL}"
     width = stepped(lay_out(diagram).width, widest=10_000)
     return (
         f'<p style="margin:10px 0 4px"><small>{about}</small></p>'
         f'<div class="postroom-small {UNTYPESET}">'
         f"<style>{_PICTURE.format(width=width)}</style>"
-        f'<div class="postroom-p{width}"><div class="postroom-words">{_words(diagram)}</div>'
-        f'<div class="postroom-picture" style="display: none">{picture.svg}</div></div></div>'
+        f'<div data-words="{width}">{_words(diagram)}</div>'
+        f'<div data-picture="{width}" style="display: none">{picture.svg}</div></div>'
     )
 
 

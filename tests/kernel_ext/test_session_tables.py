@@ -103,7 +103,10 @@ def test_the_mail_between_the_sessions_is_a_small_still_picture() -> None:
     assert "&lt;b&gt;write 14&lt;/b&gt;" in page
     assert "write 2&" not in page  # the first three are too old
     assert "you" not in re.findall(r'class="hn"[^>]*>([^<]*)<', page)
-    assert '<div class="postroom-picture" style="display: none">' in page
+    assert re.search(r'<div data-picture="\d+" style="display: none"><svg', page)
+    # What another output on the page styles is told by its classes.
+    assert "postroom-picture" not in page
+    assert "postroom-words" not in page
     assert "svg" not in text
     assert len(page) < 32_000
 

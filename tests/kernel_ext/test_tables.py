@@ -191,6 +191,19 @@ def test_each_cell_knows_its_column_for_when_rows_become_cards() -> None:
     assert Page(as_html(grid)).titles == ['"<n>"', "t"]
 
 
+def test_no_style_reaches_a_table_whose_cells_have_lost_their_names() -> None:
+    """A page that is not trusted keeps classes and loses what it is not meant to have."""
+    style = re.search(r"<style>(.*?)</style>", as_html(rows(("1", "ann", "x"))))
+    assert style
+    _, _, cards = style[1].partition("@container")
+    selectors = [
+        each.strip() for part in re.findall(r"([^{};]+)\{", cards) for each in part.split(",")
+    ]
+
+    assert len(selectors) > 8
+    assert all(each.startswith(("table[data-cards=", "(max-width")) for each in selectors)
+
+
 def test_a_page_becomes_cards_below_the_width_the_table_needs() -> None:
     def below(grid: Grid) -> int:
         found = re.search(r"max-width:(\d+)px\)", as_html(grid))

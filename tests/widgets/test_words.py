@@ -10,7 +10,7 @@ import pytest
 
 from postroom_runtime.contracts.spending import money
 from postroom_runtime.contracts.turn import EndReason
-from postroom_widgets import inbox_static, wording
+from postroom_widgets import board_static, inbox_static, wording
 from postroom_widgets.assets import STATIC
 from postroom_widgets.inbox_model import REACH
 from postroom_widgets.prose import prose_parts
@@ -23,6 +23,7 @@ def node(script: str) -> Any:
       import {{ statusWords }} from "{STATIC.as_uri()}/session.js";
       import {{ endWords, streamedWords }} from "{STATIC.as_uri()}/rows.js";
       import {{ sentReceipt }} from "{STATIC.as_uri()}/calls.js";
+      import {{ dotOf }} from "{STATIC.as_uri()}/tree.js";
       import {{ proseParts }} from "{STATIC.as_uri()}/prose.js";
       console.log(JSON.stringify({script}));
     """
@@ -68,6 +69,18 @@ def test_a_run_whose_model_chose_to_say_nothing_says_so() -> None:
 def test_a_failure_says_the_same() -> None:
     source = (STATIC / "rows.js").read_text("utf-8")
     assert wording.KEPT.format(name="${ctx.name}") in source
+
+
+def test_the_sign_of_a_session_is_the_same() -> None:
+    words = ["idle", "ready", "running", "waiting", "paused", "failed", "capped", "closed"]
+    states = [
+        {"status": status, "asks": asks, "calls": calls, "end": end}
+        for status in words
+        for asks in (0, 1)
+        for calls in (0, 1)
+        for end in ("", "stopped")
+    ]
+    assert node(f"{json.dumps(states)}.map(dotOf)") == list(map(board_static.dot_of, states))
 
 
 def test_a_question_says_the_same() -> None:

@@ -22,11 +22,12 @@ from postroom_runtime.office.sequence_words import (
 _SUFFIXES: Final = (".svg", ".mmd", ".md")
 
 _SHOWN: Final = (
-    "<style>.postroom-picture{display:block !important;overflow-x:auto}"
-    ".postroom-words{display:none !important}</style>"
+    "<style>[data-sequence=picture]{display:block !important;overflow-x:auto}"
+    "[data-sequence=words]{display:none !important}</style>"
 )
 """Where styles are let through the picture shows, elsewhere the table below it: a page that takes
-styles out takes pictures apart too, and would spill their texts."""
+styles out takes pictures apart too, and would spill their texts. It takes out these attributes as well,
+so that the styles of another output do not show what it left."""
 
 
 class Sequence:
@@ -95,8 +96,8 @@ class Sequence:
         """Return the picture, and the same in words for a page that shows no pictures."""
         return (
             '<div class="postroom-sequence mathjax_ignore tex2jax_ignore">'
-            f'{_SHOWN}<div class="postroom-words">{_table(self.diagram)}</div>'
-            '<div class="postroom-picture" style="display: none">'
+            f'{_SHOWN}<div data-sequence="words">{_table(self.diagram)}</div>'
+            '<div data-sequence="picture" style="display: none">'
             f"{self.svg}</div></div>"
         )
 

@@ -9,7 +9,8 @@ export function lineWords({ asks, needs, status }) {
   return (status === "idle" || status === "waiting") && asks ? "needs you" : status;
 }
 
-function dotOf({ asks, calls, end, status }) {
+/** Which sign stands before the word; the same as in the listing of sessions. */
+export function dotOf({ asks, calls, end, status }) {
   if (status === "waiting") return asks || !calls ? "waiting" : "running";
   if (status === "idle" && asks) return "waiting";
   if (status === "capped") return "paused";
