@@ -11,6 +11,7 @@ from postroom.grid_html import UNTYPESET, as_html, stepped
 from postroom.grid_text import WIDTH
 from postroom.grids import Cell, Column, Grid, Signed
 from postroom.tables import Table
+from postroom_runtime.contracts.spending import money
 from postroom_runtime.office.room import Room
 from postroom_runtime.office.sequence import Diagram
 from postroom_runtime.office.sequence_layout import lay_out
@@ -74,8 +75,9 @@ def session_grid(lines: Sequence[Row]) -> Grid:
         Column("unread", number=True),
         Column("calls", number=True),
         Column("tokens", number=True),
+        Column("cost", number=True),
     )
-    # Calls that run and tokens are shown where there are any.
+    # Calls that run, tokens and money are shown where there are any.
     shown = [at for at in range(len(columns)) if at < 5 or any(row[at] for row in rows)]
     return Grid(
         tuple(columns[at] for at in shown),
@@ -96,6 +98,7 @@ def _cells(depth: int, line: Row) -> tuple[Cell, ...]:
         str(line.get("unread", 0)),
         str(line["calls"]) if line.get("calls") else "",
         count(line["tokens"]) if line.get("tokens") else "",
+        money(line.get("cost")),
     )
 
 

@@ -36,7 +36,7 @@ def test_children_stand_below_their_parents() -> None:
     assert "%spawn" in session_grid([]).empty
 
 
-def test_running_calls_and_tokens_are_shown_where_there_are_any() -> None:
+def test_running_calls_tokens_and_costs_are_shown_where_there_are_any() -> None:
     quiet = [line("s-0001", "ann")]
     busy = [*quiet, line("s-0002", "bob", status="running", calls=2, tokens=2149)]
 
@@ -47,6 +47,13 @@ def test_running_calls_and_tokens_are_shown_where_there_are_any() -> None:
         "name  id      agent  status   unread  calls  tokens",
         "ann   s-0001  echo   idle          0",
         "bob   s-0002  echo   running       0      2    2.1k",
+    ]
+    priced = [*busy, line("s-0003", "cy", tokens=900, cost=0.0174)]
+    assert plain(session_grid(priced)).splitlines() == [
+        "name  id      agent  status   unread  calls  tokens    cost",
+        "ann   s-0001  echo   idle          0",
+        "bob   s-0002  echo   running       0      2    2.1k",
+        "cy    s-0003  echo   idle          0            900  $0.017",
     ]
 
 
