@@ -16,6 +16,7 @@ from postroom_runtime.contracts.call import ToolRequest
 from postroom_runtime.contracts.extra import Json
 from postroom_runtime.contracts.turn import Role, Turn, Usage
 from postroom_runtime.models.model import Prompt, Thought
+from postroom_runtime.models.prices import price_of
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart
@@ -127,28 +128,11 @@ def thought_of(response: "ModelResponse", provider: str) -> Thought:
             requests=1,
             input_tokens=response.usage.input_tokens,
             output_tokens=response.usage.output_tokens,
-            cost=_price(response),
+            cost=price_of(response),
         ),
         opaque=_kept(response, provider),
         cut_off=response.finish_reason == "length",
     )
-
-
-def _price(response: "ModelResponse") -> float | None:
-    """Return what ``response`` costs in US dollars; None where the price table does not say.
-
-    A server that names its model as a provider of the table does is counted at that provider's price.
-    """
-    if response.usage.cost is not None:
-        return float(response.usage.cost)  # A gateway says itself what it charged.
-    # Without a provider the table would guess one by the sound of the name.
-    if not response.model_name or not response.provider_name:
-        return None
-    try:
-        return float(response.cost().total_price)
-    except Exception:
-        # The answer is paid for: whatever the table makes of its numbers must not lose it.
-        return None
 
 
 def text_of(response: "ModelResponse") -> str:
