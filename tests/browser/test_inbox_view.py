@@ -233,7 +233,7 @@ def test_permissions_failures_and_notices_are_answered_where_they_stand(lab: Lab
     expect(view.locator(".permissions")).to_be_hidden()
 
     press(cards(view).filter(has_text="Notes"), "Discuss")
-    about = nb.output(4).locator(".pr.session h2")
+    about = nb.output(3).locator(".pr-opened .pr.session h2")
     expect(about).to_have_text(re.compile(r"coder-about-\d"))
     failed = cards(view).filter(has_text="bad failed")
     expect(failed).to_contain_text("529 overloaded")

@@ -162,7 +162,9 @@ def test_what_was_opened_says_so_when_the_kernel_is_gone(lab: Lab) -> None:
     nb.execute("room.send('lead', 'ask')")
     out.locator(".call .hold").get_by_role("button", name="coder").click()
     child = below(out, "coder")
-    expect(child.locator("h2")).to_have_text("coder")
+    child.locator("textarea").fill("hello")
+    child.locator("textarea").press("Enter")
+    expect(child.locator(".say").last).to_have_text("coder heard: hello")  # live for sure
     nb.restart()
     expect(child.locator(".banner")).to_contain_text("The kernel restarted")
     child.get_by_role("button", name="Close coder").click()
