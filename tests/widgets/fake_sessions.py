@@ -37,7 +37,7 @@ class FakeRoom:
         self.records = dict(PEOPLE)
         self.members: list[FakeSession] = []
         self.reads: dict[str, dict[int, int]] = {}
-        self.looks: list[tuple[str, list[int]]] = []
+        self.looks: list[tuple[str, list[int], int]] = []
         self.listeners: list[Callable[[str], None]] = []
         self.asked: list[Approval] = []
         self.too_late: Exception | None = None
@@ -72,8 +72,10 @@ class FakeRoom:
     def people(self) -> Mapping[str, SessionRecord]:
         return self.records
 
-    def turns_reading(self, reader: str, letters: Collection[int]) -> Mapping[int, int]:
-        self.looks.append((reader, sorted(letters)))
+    def turns_reading(
+        self, reader: str, letters: Collection[int], after: int = 0
+    ) -> Mapping[int, int]:
+        self.looks.append((reader, sorted(letters), after))
         turns = self.reads.get(reader, {})
         return {seq: turns[seq] for seq in letters if seq in turns}
 

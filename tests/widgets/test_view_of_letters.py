@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from office.rooms import Talk, in_room, lives
 from postroom_runtime.contracts.config import Agent
+from postroom_runtime.contracts.journal import RowKind
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.models.script import ScriptTurn, call, script
 from postroom_runtime.office.room import Room
@@ -78,9 +79,12 @@ def test_a_view_that_opens_later_knows_it_at_once_and_looks_once() -> None:
         session.room.reads["s-0003"][4] = 2
         later = Feed(session)
         assert [sent(later, key)["turn"] for key in (CALL, "c:call_0002")] == [2, 2]
-        assert session.room.looks == [("s-0003", [4, 5])]
+        ((reader, letters, after),) = session.room.looks
+        assert (reader, letters) == ("s-0003", [4, 5])
+        asked = next(e for e in session.story.events if "calls" in str(e.data.get("turn")))
+        assert 0 < after <= asked.seq, "what is older cannot have read them"
         later.catch_up()
-        assert session.room.looks == [("s-0003", [4, 5])]
+        assert len(session.room.looks) == 1
 
     seen(main, wrote(wrote(), "call_0002", 5))
 
@@ -199,6 +203,9 @@ def test_where_a_letter_was_read_first_counts() -> None:
         assert room.turns_reading(coder.id, [mail.seq, 99]) == {mail.seq: 1}
         assert room.turns_reading(coder.id, []) == {}
         assert room.turns_reading("s-9999", [1]) == {}
+        read = room.storage.rows(coder.id, (RowKind.TURN,))[0].n
+        assert room.turns_reading(coder.id, [mail.seq], read - 1) == {mail.seq: 1}
+        assert room.turns_reading(coder.id, [mail.seq], read) == {}
         assert feed.catch_up().letters == frozenset()
 
     in_room(main)

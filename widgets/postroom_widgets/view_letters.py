@@ -12,8 +12,8 @@ from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_widgets.view_rows import People, Row
 from postroom_widgets.view_state import RowTable, ViewState
 
-Look = Callable[[SessionId, Collection[int]], Mapping[int, int]]
-"""Tells in which of its turns a session read its mail, by ``seq``."""
+Look = Callable[[SessionId, Collection[int], int], Mapping[int, int]]
+"""Tells in which of its turns, stored after a number of the journal, a session read its mail, by ``seq``."""
 
 
 def with_letters(state: ViewState, people: People, look: Look) -> ViewState:
@@ -39,7 +39,8 @@ def with_letters(state: ViewState, people: People, look: Look) -> ViewState:
         return state
     table = RowTable(state.rows, state.version)
     for reader, letters in read.items():
-        turns = look(reader, letters)
+        # A letter is younger than the turn that made its call, however long its reader's story is.
+        turns = look(reader, letters, min(state.rows[key]["o"][0] for key in letters.values()))
         for seq, key in letters.items():
             turn = {"turn": turns[seq]} if seq in turns else {}
             _tell(table, key, {"read": True, **turn})

@@ -50,8 +50,10 @@ class WatchedRoom(Protocol):
         """Return the records of the room's sessions."""
         ...
 
-    def turns_reading(self, reader: SessionId, letters: Collection[int]) -> Mapping[int, int]:
-        """Return in which of its turns a session read its mail, by ``seq``."""
+    def turns_reading(
+        self, reader: SessionId, letters: Collection[int], after: int = 0
+    ) -> Mapping[int, int]:
+        """Return in which of its turns, stored after ``after``, a session read its mail, by ``seq``."""
         ...
 
     def hear_sessions(self, heard: Callable[[SessionId], None]) -> Callable[[], None]:

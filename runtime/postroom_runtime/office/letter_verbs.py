@@ -14,12 +14,15 @@ class LetterVerbs:
 
     storage: Storage
 
-    def turns_reading(self, reader: SessionId, letters: Collection[int]) -> dict[int, int]:
+    def turns_reading(
+        self, reader: SessionId, letters: Collection[int], after: int = 0
+    ) -> dict[int, int]:
         """Return in which of its turns a session read its mail; one look into the journal (M-47).
 
         Args:
             reader: The session that was written to.
             letters: ``seq`` of its mail.
+            after: A number of the journal that all of it came after; what is older is not looked at.
 
         Returns:
             The index of the turn by ``seq``. Mail that is in no turn has none: it is unread, or it
@@ -30,7 +33,7 @@ class LetterVerbs:
         """
         wanted = set(letters)
         found: dict[int, int] = {}
-        for row in self.storage.rows(reader, (RowKind.TURN,)) if wanted else ():
+        for row in self.storage.rows(reader, (RowKind.TURN,), after) if wanted else ():
             turn = row.record
             if isinstance(turn, Turn):
                 # A turn that was amended is stored again: where it was read first counts.
