@@ -56,8 +56,8 @@ _PICTURE: Final = """\
 
 def session_row(session: Session) -> Row:
     """Return how a session stands now."""
-    told = {"id": session.id, "name": session.name, "agent": session.agent}
-    return {**told, "parent": session.parent, **now_row(session)}
+    about = {"id": session.id, "name": session.name, "agent": session.agent}
+    return {**about, "parent": session.parent, **now_row(session)}
 
 
 def session_grid(lines: Sequence[Row]) -> Grid:

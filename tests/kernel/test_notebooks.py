@@ -32,12 +32,13 @@ def test_what_is_saved_of_a_view_is_its_end_not_its_beginning(tmp_path: Path) ->
         "%send ann --wait and now?",
     )
 
-    (view,) = outputs[1]
-    data = view["data"]
-    assert isinstance(data, dict)
-    assert "echo: are you there?" in data["text/plain"]
-    assert "echo: and now?" in data["text/plain"]
-    assert "echo: and now?" in data["text/html"]
+    live, kept = (output["data"] for output in outputs[1])
+    assert isinstance(live, dict)
+    assert isinstance(kept, dict)
+    assert live["text/plain"] == ""
+    assert "echo: are you there?" in kept["text/plain"]
+    assert "echo: and now?" in kept["text/plain"]
+    assert "echo: and now?" in kept["text/html"]
     assert outputs[2][0]["data"] == {"text/plain": "ann is idle"}
 
 
