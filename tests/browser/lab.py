@@ -114,11 +114,12 @@ class Lab:
         self.errors: list[str] = []
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", self._hear)
-        page.goto(f"{server.url}/lab?reset", wait_until="domcontentloaded")
-        self._ready()
+        self.reload()
 
     def notebook(self, name: str, cells: Sequence[str]) -> "Notebook":
-        """Write a notebook of code cells and open it with a kernel."""
+        """Write a notebook of code cells and open it with a kernel. Its name must be new."""
+        # What JupyterLab has open under a name it does not read again.
+        assert not (self.server.notebooks / name).exists(), f"another test has {name}"
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
         content = nbformat.v4.new_notebook(  # type: ignore[no-untyped-call]
             cells=[nbformat.v4.new_code_cell(cell) for cell in cells],  # type: ignore[no-untyped-call]
@@ -134,7 +135,8 @@ class Lab:
 
     def reload(self) -> None:
         """Load the page anew; notebooks have to be opened again, their kernels live on."""
-        self.page.reload(wait_until="domcontentloaded")
+        # Without what the workspace remembers, which may be a notebook that was closed since.
+        self.page.goto(f"{self.server.url}/lab?reset", wait_until="domcontentloaded")
         self._ready()
 
     def theme(self, name: Literal["Light", "Dark"]) -> None:

@@ -114,7 +114,7 @@ def test_a_card_is_approved_with_edited_arguments_while_a_cell_waits(lab: Lab) -
 
 
 def test_a_card_is_denied_by_keys_and_the_agent_reads_why(lab: Lab) -> None:
-    nb, view = opened(lab, "keys.ipynb", "%send lead deploy\n%wait", "%transcript lead")
+    nb, view = opened(lab, "inbox_keys.ipynb", "%send lead deploy\n%wait", "%transcript lead")
     nb.run(4)
     card = cards(view)
     card.focus()
@@ -180,11 +180,11 @@ def test_of_two_tabs_that_race_one_wins_and_the_other_is_told(lab: Lab) -> None:
 
 
 def test_an_open_card_outlives_a_reload_of_the_page(lab: Lab) -> None:
-    nb, view = opened(lab, "reload.ipynb", "%send lead deploy\n%wait", "%inbox")
+    nb, view = opened(lab, "inbox_reload.ipynb", "%send lead deploy\n%wait", "%inbox")
     nb.run(4)
     nb.save()
     lab.reload()
-    nb = lab.open("reload.ipynb")
+    nb = lab.open("inbox_reload.ipynb")
     view = nb.output(3).locator("section.pr")
     expect(cards(view)).to_have_count(1)
     press(cards(view), "Approve")

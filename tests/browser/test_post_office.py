@@ -162,7 +162,7 @@ def test_a_researcher_s_first_hour(lab: Lab) -> None:
 
 def test_a_reload_brings_the_view_back_with_its_draft(lab: Lab) -> None:
     lab.errors.clear()
-    nb = lab.notebook("reload.ipynb", ["%load_ext postroom", "%spawn echo hello", "%wait"])
+    nb = lab.notebook("office_reload.ipynb", ["%load_ext postroom", "%spawn echo hello", "%wait"])
     for cell in range(3):
         nb.run(cell)
     expect(feed(view(nb, 1), "echo: hello")).to_be_visible()
@@ -170,7 +170,7 @@ def test_a_reload_brings_the_view_back_with_its_draft(lab: Lab) -> None:
     nb.save()
 
     lab.reload()
-    nb = lab.open("reload.ipynb")
+    nb = lab.open("office_reload.ipynb")
     expect(feed(view(nb, 1), "echo: hello")).to_be_visible()
     expect(view(nb, 1).locator("textarea")).to_have_value("half a thou")
     write(view(nb, 1), "and a whole one")

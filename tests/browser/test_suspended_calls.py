@@ -153,7 +153,7 @@ def test_gated_calls_are_approved_and_denied_in_the_view_while_a_cell_waits(lab:
     """M-97: the first answer wins; who was too late reads it in the row."""
     nb, view = opened(
         lab,
-        "gate.ipynb",
+        "calls_gate.ipynb",
         "%wait rev --for=call_0001\n%wait rev --for=call_0002\n%wait rev",
         "entries = %inbox\nentries",
     )
