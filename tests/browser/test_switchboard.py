@@ -185,7 +185,7 @@ def test_nothing_stands_in_anybodys_way(lab: Lab, theme: str, width: int) -> Non
     """axe-core finds nothing, and nothing scrolls sideways, at any width, in both themes."""
     if not AXE.exists():
         pytest.skip("axe-core is not installed: npm install in tests/widgets/js")
-    nb, board = opened(lab, f"axe-{theme}-{width}.ipynb")
+    nb, board = opened(lab, f"board-axe-{theme}-{width}.ipynb")
     went(nb, board)
     lab.theme("Dark" if theme == "Dark" else "Light")
     board.root.evaluate("(root, width) => { root.style.width = `${width}px`; }", width)
