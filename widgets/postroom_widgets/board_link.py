@@ -1,8 +1,8 @@
 """The link between a room and its switchboards: one feed per room, any number of readers."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from postroom_runtime.contracts.ids import SessionId
@@ -13,7 +13,6 @@ from postroom_widgets.hub import Hub
 from postroom_widgets.reader import Message
 from postroom_widgets.view_rows import Row, lean
 from postroom_widgets.view_state import RowTable, changed_after
-from postroom_widgets.watched import Watched
 
 if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
@@ -61,6 +60,7 @@ class BoardState(RowTable):
 class BoardFeed(Hub):
     """A room's diagram and its sessions, folded once and pushed to all its switchboards."""
 
+    room: "Room"
     orders = ("pause", "resume", "stop", "step", "stepping")
     broken = f"This view broke; the kernel's log says why. Run {AGAIN} again."
     ended = f"The room was closed, so this view is over. Open it, then run {AGAIN}."
@@ -172,23 +172,10 @@ class BoardFeed(Hub):
         finally:
             stop()
 
-    def named(self, key: str) -> Watched:
-        """Return a session of the room, a closed one too."""
-        return self.room.session(key, closed=True)
-
     @property
     def busy(self) -> bool:
         """Whether a session works, or may just have begun or ended to."""
         return bool(self._working or self._touched)
-
-    @property
-    def over(self) -> bool:
-        """Whether the room was closed."""
-        return self.room.closed
-
-    def start(self, work: Coroutine[Any, Any, Any], name: str) -> "asyncio.Task[Any] | None":
-        """Run ``work`` on the room's loop; what it raises is logged. None without a loop."""
-        return self.room.task(work, name)
 
     # ── Buttons ──
 

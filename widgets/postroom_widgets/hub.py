@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from postroom_runtime.contracts.errors import PostroomError
 from postroom_widgets.reader import BATCH_SECONDS, Message, Reader, Told
-from postroom_widgets.watched import Watched
+from postroom_widgets.watched import Watched, WatchedRoom
 
 BEAT_SECONDS: Final = 1.0
 """While something runs, its views hear at least this often that the loop is alive."""
@@ -31,6 +31,8 @@ class Hub(ABC):
         name: What is watched, for the log.
     """
 
+    room: WatchedRoom
+    """Where what is watched lives."""
     state: Told
     """What there is, as folded last."""
     broken: str
@@ -63,13 +65,13 @@ class Hub(ABC):
     def fold(self) -> Told:
         """Fold what was heard; return the state."""
 
-    @abstractmethod
     def named(self, key: str) -> Watched:
-        """Return the session called ``key``, a closed one too.
+        """Return the session of the room called ``key``, a closed one too.
 
         Raises:
             PostroomError: There is none.
         """
+        return self.room.session(key, closed=True)
 
     @abstractmethod
     async def listen(self) -> None:
@@ -81,13 +83,13 @@ class Hub(ABC):
         """Whether something goes on, so that there will be news."""
 
     @property
-    @abstractmethod
     def over(self) -> bool:
-        """Whether nothing can be heard any more."""
+        """Whether the room was closed, so that nothing can be heard any more."""
+        return self.room.closed
 
-    @abstractmethod
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> "asyncio.Task[Any] | None":
         """Run ``work`` on the room's loop; what it raises is logged. None without a loop."""
+        return self.room.task(work, name)
 
     @abstractmethod
     def do(self, op: str, message: Message) -> Message | None:

@@ -5,8 +5,8 @@ is ever written into an inbox: whatever else they ask is refused as read-only (I
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from postroom_runtime.contracts.errors import ConfigError, InboxReadOnly
@@ -18,7 +18,6 @@ from postroom_widgets.inbox_model import REACH
 from postroom_widgets.inbox_state import InboxState
 from postroom_widgets.reader import Message, Reader
 from postroom_widgets.view_rows import Row
-from postroom_widgets.watched import Watched
 
 if TYPE_CHECKING:
     from postroom_runtime.office.room import Room
@@ -41,6 +40,7 @@ class InboxFeed(Hub):
         agent: Whose inbox; '' for those of all agents.
     """
 
+    room: "Room"
     orders = ("approve", "deny", "resume", "close", "raise", "read", "revoke", "discuss")
 
     def __init__(self, room: "Room", agent: str = "") -> None:
@@ -99,23 +99,10 @@ class InboxFeed(Hub):
         self._heard = True
         self.soon()
 
-    def named(self, key: str) -> Watched:
-        """Return a session of the room, a closed one too."""
-        return self.room.session(key, closed=True)
-
     @property
     def busy(self) -> bool:
         """Whether something was heard that may not be taken over yet."""
         return self._again
-
-    @property
-    def over(self) -> bool:
-        """Whether the room was closed."""
-        return self.room.closed
-
-    def start(self, work: Coroutine[Any, Any, Any], name: str) -> "asyncio.Task[Any] | None":
-        """Run ``work`` on the room's loop; what it raises is logged. None without a loop."""
-        return self.room.task(work, name)
 
     # ── Words of the views ──
 

@@ -3,12 +3,11 @@
 What a reader writes is numbered by the reader, accepted once, and answered.
 """
 
-import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 from weakref import WeakValueDictionary
 
 from postroom_runtime.contracts.errors import PostroomError
@@ -37,7 +36,7 @@ class Feed(Hub):
     orders = ("stop", "pause", "resume", "cancel", "approve", "deny")
 
     def __init__(self, session: Watched) -> None:
-        self.session = session
+        self.session, self.room = session, session.room
         self.state: ViewState = opened(
             session.id, name=session.name, agent=session.agent, model=session.model_name
         )
@@ -61,6 +60,7 @@ class Feed(Hub):
     def _reports(self) -> list[Event]:
         """Return what running calls reported last: reports are stored nowhere, and told once."""
         at, session = datetime.now(UTC), self.session
+        running = self.state.open_calls and not self.room.closed
         return [
             Event(
                 kind=EventKind.TOOL_PROGRESS,
@@ -69,7 +69,7 @@ class Feed(Hub):
                 at=at,
                 data={"call": call.id, **asdict(call.progress[-1])},
             )
-            for call in ([] if session.room.closed else session.calls())
+            for call in (session.calls() if running else ())
             if call.progress
         ]
 
@@ -125,23 +125,10 @@ class Feed(Hub):
         if session in self._awaited:
             self.session.room.hop(self.soon)
 
-    def named(self, key: str) -> Watched:
-        """Return a session of the room, a closed one too."""
-        return self.session.room.session(key, closed=True)
-
     @property
     def busy(self) -> bool:
         """Whether the session runs, or calls of it do."""
         return self.state.head["status"] in ("running", "waiting") or bool(self.state.open_calls)
-
-    @property
-    def over(self) -> bool:
-        """Whether the room was closed."""
-        return self.session.room.closed
-
-    def start(self, work: Coroutine[Any, Any, Any], name: str) -> "asyncio.Task[Any] | None":
-        """Run ``work`` on the room's loop; what it raises is logged. None without a loop."""
-        return self.session.room.task(work, name)
 
     # ── Words of the readers ──
 
