@@ -136,7 +136,7 @@ def _inside(cell: Cell, *, long: bool) -> str:
             return f'<em style="opacity:0.7">{html.escape(text)}</em>'
         case Data(text=text, whole=whole) if len(text) > _INLINE:
             line = _opened(html.escape(f"{text[:_INLINE].rstrip()}…"))
-            rest = f'<pre style="white-space:pre-wrap;margin:0">{html.escape(_cut(whole))}</pre>'
+            rest = f'<pre style="white-space:pre-wrap;margin:0">{html.escape(cut(whole))}</pre>'
             return f"<details><summary>{line}</summary>{rest}</details>"
         case _ if long:
             return _folded(str(cell))
@@ -162,13 +162,14 @@ def _folded(text: str) -> str:
     if len(shown) > HTML_LETTERS:
         shown, rest = shown[:HTML_LETTERS], f"{shown[HTML_LETTERS:]}\n{rest}"
         left = f"{len(rest):,} more characters"
-    fold = f"<details><summary>{left}</summary>{_lines(_cut(rest))}</details>"
+    fold = f"<details><summary>{left}</summary>{_lines(cut(rest))}</details>"
     return f"{_lines(shown)}{fold}"
 
 
-def _cut(text: str) -> str:
-    over = len(text) - FOLDED
-    return text if over <= 0 else f"{text[:FOLDED]}\n… {over:,} more characters in the list itself"
+def cut(text: str, most: int = FOLDED) -> str:
+    """Return ``text`` with at most so many characters, and a note of how many were left out."""
+    over = len(text) - most
+    return text if over <= 0 else f"{text[:most]}\n… {over:,} more characters in the list itself"
 
 
 def _lines(text: str) -> str:

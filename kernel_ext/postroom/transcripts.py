@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from postroom.display import arguments_text
-from postroom.grid_html import UNTYPESET
+from postroom.grid_html import UNTYPESET, cut
 from postroom.grid_text import printable
 from postroom_runtime.contracts.call import ToolRequest
 from postroom_runtime.contracts.turn import EndReason, Role, Turn
@@ -48,7 +48,8 @@ class Transcript(list[Turn]):
 def transcript_text(turns: Sequence[Turn], *, of: str, last: int = TURNS) -> str:
     """Return a transcript as plain text, turn by turn, exactly what the model read and said."""
     told = [
-        f"── {title} ──\n{_cut(_body(turn))}".rstrip() for title, turn in _shown(turns, of, last)
+        f"── {title} ──\n{cut(_body(turn), LETTERS)}".rstrip()
+        for title, turn in _shown(turns, of, last)
     ]
     blocks = [f"({_earlier(turns, of, last)})", *told] if len(turns) > last else told
     return "\n\n".join(blocks) or f"{of} has no turns yet."
@@ -69,8 +70,10 @@ def transcript_html(turns: Sequence[Turn], *, of: str, last: int = TURNS) -> str
 
 
 def _shown(turns: Sequence[Turn], of: str, last: int) -> list[tuple[str, Turn]]:
-    told = list(zip(_titles(turns, of), turns, strict=True))
-    return told[max(0, len(told) - last) :]
+    """Return the latest turns with what stands above each: whose words, and why a run turned."""
+    start = max(0, len(turns) - last)
+    before = [turns[start - 1] if start else None, *turns[start:]]
+    return [(_title(turn, one, of), turn) for one, turn in zip(before, turns[start:], strict=False)]
 
 
 def _earlier(turns: Sequence[Turn], of: str, last: int) -> str:
@@ -79,7 +82,7 @@ def _earlier(turns: Sequence[Turn], of: str, last: int) -> str:
 
 
 def _pre(turn: Turn) -> str:
-    body = _cut(_body(turn))
+    body = cut(_body(turn), LETTERS)
     lines = body.split("\n")
     at = len(body)
     if len(lines) > HTML_LINES * _SLACK:
@@ -97,17 +100,6 @@ def _pre(turn: Turn) -> str:
 def _block(text: str) -> str:
     style = "margin:0;white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
     return f'<pre dir="auto" style="{style}">{html.escape(text)}</pre>'
-
-
-def _cut(body: str) -> str:
-    over = len(body) - LETTERS
-    return body if over <= 0 else f"{body[:LETTERS]}\n… {over:,} more characters in the list itself"
-
-
-def _titles(turns: Sequence[Turn], of: str) -> list[str]:
-    """Return what stands above each turn: whose words they are, and why a run changed direction."""
-    before = [None, *turns]
-    return [_title(turn, last, of) for last, turn in zip(before, turns, strict=False)]
 
 
 def _title(turn: Turn, last: Turn | None, of: str) -> str:
