@@ -21,6 +21,9 @@ import nbformat
 from playwright.sync_api import ConsoleMessage, Locator, Page, sync_playwright
 
 CHROMIUM: Final = os.environ.get("POSTROOM_CHROMIUM", "/usr/bin/chromium")
+AXE: Final = (
+    Path(__file__).parents[1] / "widgets" / "js" / "node_modules" / "axe-core" / "axe.min.js"
+)
 SERVER_SECONDS: Final = 90
 CELL_SECONDS: Final = 60
 ABORT_MILLISECONDS: Final = 500

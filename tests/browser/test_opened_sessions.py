@@ -2,18 +2,16 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Literal
 
 import pytest
 from playwright.sync_api import Locator, expect
 
-from browser.lab import Lab, Notebook
+from browser.lab import AXE, Lab, Notebook
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 THEMES: tuple[Literal["Dark", "Light"], ...] = ("Dark", "Light")
-AXE = Path(__file__).parents[1] / "widgets" / "js" / "node_modules" / "axe-core" / "axe.min.js"
 
 SETUP = """
 %load_ext postroom

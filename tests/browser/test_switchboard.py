@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, expect
 
-from browser.lab import Lab, Notebook
+from browser.lab import AXE, Lab, Notebook
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
-AXE = Path(__file__).parents[1] / "widgets" / "js" / "node_modules" / "axe-core" / "axe.min.js"
 
 SETUP = """
 %load_ext postroom

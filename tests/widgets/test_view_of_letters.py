@@ -1,7 +1,6 @@
 """A letter that a call sent says how far it got, though no event of the sender tells of it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from office.rooms import Talk, in_room, lives
 from postroom_runtime.contracts.config import Agent
@@ -9,7 +8,6 @@ from postroom_runtime.contracts.journal import RowKind
 from postroom_runtime.contracts.session_record import SessionStatus
 from postroom_runtime.models.script import ScriptTurn, call, script
 from postroom_runtime.office.room import Room
-from postroom_runtime.testing import run_virtual
 from postroom_widgets.link import Feed
 from postroom_widgets.static_html import static_html
 from postroom_widgets.static_text import static_text
@@ -17,7 +15,7 @@ from postroom_widgets.view_rows import Row
 from postroom_widgets.view_state import ViewState
 from widgets.fake_sessions import FakeSession
 from widgets.story import Story, request
-from widgets.test_link import BATCH, Front
+from widgets.test_link import BATCH, Front, watched
 
 CALL = "c:call_0001"
 
@@ -30,16 +28,6 @@ def wrote(story: Story | None = None, id: str = "call_0001", seq: int = 4) -> St
     story.started(id, "send-message", to="coder", text="why?")
     story.finished(id, "send-message", {"id": f"m-{seq:04x}", "seq": seq, "session": "s-0003"})
     return story
-
-
-def seen(main: Callable[[FakeSession, Feed], Awaitable[None]], story: Story | None = None) -> None:
-    async def run() -> None:
-        session = FakeSession(story)
-        await main(session, Feed(session))
-        for task in tuple(session.room.tasks):
-            task.cancel()
-
-    run_virtual(run())
 
 
 def sent(feed: Feed, key: str = CALL) -> Row:
@@ -70,7 +58,7 @@ def test_a_letter_that_is_read_meanwhile_says_in_which_turn_of_its_reader() -> N
         last = front.of("rows")[-1]["rows"]
         assert [row["key"] for row in last] == [CALL]
 
-    seen(main, wrote())
+    watched(main, wrote())
 
 
 def test_a_view_that_opens_later_knows_it_at_once_and_looks_once() -> None:
@@ -86,7 +74,7 @@ def test_a_view_that_opens_later_knows_it_at_once_and_looks_once() -> None:
         later.catch_up()
         assert len(session.room.looks) == 1
 
-    seen(main, wrote(wrote(), "call_0002", 5))
+    watched(main, wrote(wrote(), "call_0002", 5))
 
 
 def test_nobody_is_listened_to_unless_a_letter_is_unread() -> None:
@@ -111,7 +99,7 @@ def test_nobody_is_listened_to_unless_a_letter_is_unread() -> None:
         await asyncio.sleep(BATCH)
         assert room.listeners == []
 
-    seen(main)
+    watched(main)
 
 
 def test_what_others_do_wakes_no_view_that_waits_for_somebody_else() -> None:
@@ -127,7 +115,7 @@ def test_what_others_do_wakes_no_view_that_waits_for_somebody_else() -> None:
         await asyncio.sleep(0)
         assert woken == [BATCH]
 
-    seen(main, wrote())
+    watched(main, wrote())
 
 
 def test_a_letter_that_nobody_will_read_says_so() -> None:
@@ -137,7 +125,7 @@ def test_a_letter_that_nobody_will_read_says_so() -> None:
         session.room.reads_mail("s-0003", 3, status=SessionStatus.CLOSED)
         assert told(Feed(session).state, "m-0004 to coder · closed before it was read")
 
-    seen(main, wrote())
+    watched(main, wrote())
 
 
 def test_a_letter_that_said_nothing_to_the_model_is_delivered_in_no_turn() -> None:
@@ -153,7 +141,7 @@ def test_a_letter_that_said_nothing_to_the_model_is_delivered_in_no_turn() -> No
         }
         assert told(state, "m-0004 to coder · delivered")
 
-    seen(main, wrote())
+    watched(main, wrote())
 
 
 @script
