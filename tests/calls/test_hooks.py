@@ -27,6 +27,7 @@ from postroom_runtime.calls.policy import After, Before, CommandTarget, ToolTarg
 from postroom_runtime.contracts.call import Call, CallState
 from postroom_runtime.contracts.extra import Json
 from postroom_runtime.testing import run_virtual
+from process_table import gone
 
 CALL = CallInput(
     session="s-0001",
@@ -344,14 +345,6 @@ def test_a_program_that_is_not_there_denies(tmp_path: Path) -> None:
         before, after, told = ask(CommandTarget(command=command))
         assert isinstance(before, Deny)
         assert (after, len(told)) == (Keep(), 2)
-
-
-def gone(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().split()[2] == "Z"
-    except FileNotFoundError:
-        return True
 
 
 def test_a_program_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:

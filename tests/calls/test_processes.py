@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from postroom_runtime.calls.processes import ProcessFailed, Said, command, run_p
 from postroom_runtime.calls.tool import BadArguments, Tool
 from postroom_runtime.contracts.call import Call, CallState
 from postroom_runtime.contracts.errors import ConfigError
+from process_table import gone
 
 PYTHON = (sys.executable, "-S")
 
@@ -241,15 +243,8 @@ def pids(tmp_path: Path) -> Iterator[Path]:
     yield path
     for pid in map(int, path.read_text().split()):
         if not gone(pid):
-            os.kill(pid, 9)
-
-
-def gone(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
+            with suppress(ProcessLookupError):
+                os.kill(pid, 9)
 
 
 def family(tmp_path: Path, pids: Path, first: str, then: str) -> list[str]:

@@ -6,7 +6,6 @@ import hmac
 import http.server
 import json
 import logging
-import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -28,6 +27,7 @@ from postroom_runtime.office import pushing
 from postroom_runtime.office.channel_adapters import CommandChannel, PushFailed, Webhook
 from postroom_runtime.office.opening import open_room
 from postroom_runtime.office.room import Room
+from process_table import gone
 
 
 class Taking:
@@ -355,16 +355,7 @@ def test_a_command_that_takes_too_long_is_ended_with_its_children(tmp_path: Path
     channel = CommandChannel([sys.executable, "-c", code, str(pids)], timeout=3)
     with pytest.raises(PushFailed, match="was ended after 3 s, with all it had started"):
         asyncio.run(channel.send(push()))
-    assert [pid for pid in pids.read_text().split() if _alive(int(pid))] == []
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    # Dead and not reaped yet: by whoever became its parent.
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    assert [pid for pid in pids.read_text().split() if not gone(int(pid))] == []
 
 
 def test_a_command_that_fails_or_is_none_says_so() -> None:

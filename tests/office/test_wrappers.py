@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from postroom_runtime.office.session import Session
 from postroom_runtime.storage.clock import utc_now
 from postroom_runtime.storage.memory_storage import MemoryStorage
 from postroom_runtime.testing import run_virtual
+from process_table import gone
 
 
 async def deploy(target: str, version: str = "1") -> str:
@@ -386,13 +386,8 @@ def test_m68_a_program_s_children_end_with_its_call(tmp_path: Path) -> None:
 async def _gone(pid: int) -> None:
     until = time.monotonic() + 10
     while time.monotonic() < until:
-        try:
-            os.kill(pid, 0)
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except (ProcessLookupError, FileNotFoundError):
+        if gone(pid):
             return
-        if state == "Z":
-            return  # dead; whoever adopted it has yet to ask
         await asyncio.sleep(0.05)
     raise AssertionError(f"process {pid} lives on")
 
